@@ -1,0 +1,41 @@
+# Two commands do everything, set-up included: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint types bench format clean help
+
+help:
+	@echo "make demo    train, evaluate and explain on the built-in corpus (under 3 minutes)"
+	@echo "make test    linter, type check and all tests"
+	@echo "make bench   speed and memory against the straightforward way; writes benchmarks/RESULTS.md"
+
+# pip reads the constraint from the venv's own pip.conf, so later installs by hand keep the CPU torch too.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	printf '[install]\nconstraint = %s\n' "$(CURDIR)/constraints.txt" > .venv/pip.conf
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/mpad demo
+
+test: lint types
+	$(BIN)/pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-model

@@ -1,0 +1,1 @@
+"""Speed and memory against the straightforward way. `python -m benchmarks` runs all of it."""

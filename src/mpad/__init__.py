@@ -1,0 +1,50 @@
+"""Documents as graphs of words, classified by passing messages over them.
+
+>>> from mpad import MPADClassifier
+>>> classifier = MPADClassifier().fit(texts, labels)    # doctest: +SKIP
+>>> classifier.predict(["a new document"])              # doctest: +SKIP
+>>> classifier.explain("a new document").show()         # doctest: +SKIP
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mpad.version import __version__
+
+if TYPE_CHECKING:
+    from mpad.classifier import MPADClassifier
+    from mpad.datasets import load_dataset
+    from mpad.explain import Explanation
+    from mpad.graph import PackedGraphs, graphs_of_words
+    from mpad.text.readers import read_documents
+
+# Public names in the order of the flow. They are imported when first used: the graph builder alone does not
+# wait for torch.
+_HOME = {
+    "read_documents": "mpad.text.readers",
+    "graphs_of_words": "mpad.graph",
+    "PackedGraphs": "mpad.graph",
+    "MPADClassifier": "mpad.classifier",
+    "Explanation": "mpad.explain",
+    "load_dataset": "mpad.datasets",
+}
+
+__all__ = [
+    "read_documents",
+    "graphs_of_words",
+    "PackedGraphs",
+    "MPADClassifier",
+    "Explanation",
+    "load_dataset",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mpad' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

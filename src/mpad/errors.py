@@ -1,0 +1,58 @@
+"""The errors of mpad, each saying what was expected, what came, and what to do.
+
+MPADError
+├── InputError (ValueError)      data or options that cannot be used as given
+│   ├── UnknownDataset           no dataset of that name
+│   ├── DataFileError            a data file that cannot be read: names the file and the line
+│   └── VectorFileError          a word-vector file that cannot be read: names the file and byte or line
+├── MissingExtra (ImportError)   an optional part is not installed: says which command installs it
+└── StoreError                   a saved model that cannot be written or loaded
+    ├── MissingModelFile         a file of the folder is not there
+    ├── FutureFormat             written by a newer version of mpad
+    ├── DamagedModel             a file is there but cannot be read as what it should be
+    └── ShapeMismatch            a tensor does not fit the configuration beside it
+"""
+
+
+class MPADError(Exception):
+    """Base of every error that mpad raises on purpose."""
+
+
+class InputError(MPADError, ValueError):
+    """Data or options that cannot be used as given."""
+
+
+class UnknownDataset(InputError):
+    """No dataset of that name."""
+
+
+class DataFileError(InputError):
+    """A data file that cannot be read."""
+
+
+class VectorFileError(InputError):
+    """A word-vector file that cannot be read."""
+
+
+class MissingExtra(MPADError, ImportError):
+    """An optional part is not installed."""
+
+
+class StoreError(MPADError):
+    """A saved model that cannot be written or loaded."""
+
+
+class MissingModelFile(StoreError):
+    """A file of the model folder is not there."""
+
+
+class FutureFormat(StoreError):
+    """The folder was written by a newer version of mpad."""
+
+
+class DamagedModel(StoreError):
+    """A file of the model folder cannot be read as what it should be."""
+
+
+class ShapeMismatch(StoreError):
+    """A tensor does not fit the configuration beside it."""

@@ -1,0 +1,94 @@
+"""What an explanation is: a label, its probability, and a weight for every part of the document."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class WordWeight:
+    """One occurrence of a word: text[start:end]."""
+
+    word: str
+    start: int
+    end: int
+    sentence: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class EdgeWeight:
+    """One edge of the graph of words: `source`, then `target`, wherever they stand."""
+
+    source: str
+    target: str
+    count: float  # weight of the edge in the graph
+    spans: tuple[tuple[Span, Span], ...]  # where: (source, target), each (start, end)
+    weight: float
+
+
+@dataclass(frozen=True)
+class SentenceWeight:
+    """One sentence, from its first word to its last: text[start:end]."""
+
+    start: int
+    end: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a document got its label.
+
+    What a weight means depends on the method. By occlusion: how far the log-odds of `label` fall when the part is
+    taken out; negative where the part spoke against the label. By attention: the share of the network's
+    attention, all words together 1.
+    """
+
+    text: str
+    label: Any  # the class explained
+    predicted: Any  # the class the network chooses (of many labels, those it chooses)
+    probabilities: dict[Any, float]
+    method: str
+    words: tuple[WordWeight, ...]
+    edges: tuple[EdgeWeight, ...]
+    sentences: tuple[SentenceWeight, ...]
+    note: str = ""  # what was left out, if anything
+
+    @property
+    def probability(self) -> float:
+        """Probability of the class explained."""
+        return self.probabilities[self.label]
+
+    def top_words(self, n: int = 10) -> list[WordWeight]:
+        """The occurrences that weigh most, for or against."""
+        return sorted(self.words, key=lambda word: -abs(word.weight))[:n]
+
+    def top_edges(self, n: int = 10) -> list[EdgeWeight]:
+        """The pairs of words that weigh most, for or against."""
+        return sorted(self.edges, key=lambda edge: -abs(edge.weight))[:n]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values, as JSON can hold them."""
+        record = asdict(self)
+        plain = {str(label): probability for label, probability in self.probabilities.items()}
+        predicted = [str(p) for p in self.predicted] if isinstance(self.predicted, tuple) else str(self.predicted)
+        return {**record, "label": str(self.label), "predicted": predicted, "probabilities": plain}
+
+    def to_html(self) -> str:
+        """Give a self-contained page."""
+        from mpad.explain.page import to_html
+
+        return to_html(self)
+
+    def show(self) -> None:
+        """Print to the terminal, words coloured by weight."""
+        from mpad.explain.terminal import show
+
+        show(self)
+
+    def _repr_html_(self) -> str:
+        from mpad.explain.page import to_fragment
+
+        return to_fragment(self)

@@ -1,0 +1,52 @@
+"""An explanation in the terminal: words on a background that is stronger the more they weigh."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from mpad.explain.colour import largest, mixed, strength
+from mpad.explain.explanation import Explanation
+
+_FAINT = 0.08  # weights below this share of the strongest stay uncoloured
+_DARK = (24, 24, 27)
+
+
+def coloured_text(explanation: Explanation) -> Text:
+    """The document with its words coloured."""
+    text = Text(explanation.text)
+    top = largest(word.weight for word in explanation.words)
+    for word in explanation.words:
+        share = strength(word.weight, top)
+        if abs(share) >= _FAINT:
+            red, green, blue = mixed(share, _DARK)
+            text.stylize(f"#ffffff on #{red:02x}{green:02x}{blue:02x}", word.start, word.end)
+    return text
+
+
+def show(explanation: Explanation, console: Console | None = None) -> None:
+    """Print label, text and strongest parts."""
+    console = console or Console()
+    console.print(
+        f"[bold]{escape(str(explanation.label))}[/bold]  probability {explanation.probability:.3f}"
+        f"  [dim]by {explanation.method}: blue speaks for it, orange against[/dim]"
+    )
+    console.print()
+    console.print(coloured_text(explanation), soft_wrap=False)
+    console.print()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("word", "weight", "pair of words", "weight"):
+        table.add_column(heading, justify="right" if heading == "weight" else "left")
+    words, edges = explanation.top_words(6), explanation.top_edges(6)
+    for row in range(max(len(words), len(edges))):
+        left, right = ("", ""), ("", "")
+        if row < len(words):
+            word = words[row]
+            left = (escape(explanation.text[word.start : word.end] or word.word), f"{word.weight:+.3f}")
+        if row < len(edges):
+            edge = edges[row]
+            right = (escape(f"{edge.source} → {edge.target}"), f"{edge.weight:+.3f}")
+        table.add_row(*left, *right)
+    console.print(table)
+    if explanation.note:
+        console.print(f"[dim]{escape(explanation.note)}[/dim]")

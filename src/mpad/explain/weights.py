@@ -1,0 +1,18 @@
+"""What a method of explanation gives: one number a word, an edge and a sentence of the dissected document."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Weights = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PartWeights:
+    """Weights in the order of the dissected document's parts."""
+
+    words: Weights  # (occurrences,)
+    edges: Weights  # (edges,)
+    sentences: Weights  # (sentences,)
+    note: str = ""

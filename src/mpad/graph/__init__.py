@@ -1,0 +1,40 @@
+"""Ids → packed graphs of words → batches. Usable alone: text in, graphs out.
+
+>>> from mpad.graph import graphs_of_words, to_networkx
+>>> graphs, vocabulary = graphs_of_words(["the cat saw the dog"])
+>>> sorted(to_networkx(graphs, 0, vocabulary).edges(data="weight"))
+[('cat', 'saw', 1.0), ('saw', 'the', 1.0), ('the', 'cat', 1.0), ('the', 'dog', 1.0)]
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from mpad.graph.build import GraphConfig, build_graphs
+from mpad.graph.export import from_networkx, to_networkx, to_pyg, to_scipy
+from mpad.graph.packed import PackedGraphs
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import Vocabulary, learn_vocabulary
+
+__all__ = [
+    "GraphConfig",
+    "PackedGraphs",
+    "build_graphs",
+    "from_networkx",
+    "graphs_of_words",
+    "to_networkx",
+    "to_pyg",
+    "to_scipy",
+]
+
+
+def graphs_of_words(
+    texts: Sequence[str],
+    tokenizer: str | Callable[[str], Iterable[str]] = "kim",
+    window: int = 2,
+    directed: bool = True,
+    weighting: Literal["count", "distance"] = "count",
+    per: Literal["document", "sentence"] = "document",
+) -> tuple[PackedGraphs, Vocabulary]:
+    """Turn texts into graphs of words: the packed graphs, and the vocabulary that names their nodes."""
+    vocabulary, corpus = learn_vocabulary(texts, as_tokenizer(tokenizer), sentences=per == "sentence")
+    return build_graphs(corpus, GraphConfig(window, directed, weighting)), vocabulary

@@ -1,0 +1,123 @@
+"""Ids → packed graphs of words (paper, section "Word co-occurrence networks").
+
+A window slides over the words of a document: words u and v, v standing 1 to window − 1 places after u, make the
+edge u → v. The whole corpus is built at once, without a loop over words or documents: nodes are the distinct
+(graph, word) pairs and edges the distinct (target, source) pairs, each found by sorting 64-bit keys.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.errors import InputError
+from mpad.graph.packed import Array, PackedGraphs, concatenate
+from mpad.text.vocabulary import EncodedCorpus
+
+_CHUNK = 1 << 17  # words built together: the keys stay in cache
+
+
+@dataclass(frozen=True)
+class GraphConfig:
+    """How words become edges.
+
+    window: words that co-occur stand less than this many places apart; the paper's is 2.
+    directed: an edge points with the flow of the text; otherwise each pair is linked both ways.
+    weighting: what one co-occurrence adds to an edge: 1 ("count") or 1/distance ("distance").
+    """
+
+    window: int = 2
+    directed: bool = True
+    weighting: Literal["count", "distance"] = "count"
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise InputError(f"window must be at least 1 (1 makes no edges), not {self.window}")
+        if self.weighting not in ("count", "distance"):
+            raise InputError(f"weighting must be 'count' or 'distance', not '{self.weighting}'")
+
+
+def build_graphs(corpus: EncodedCorpus, config: GraphConfig | None = None) -> PackedGraphs:
+    """Build one graph for each sentence of the encoded corpus (a whole document, if it was encoded so)."""
+    config = config or GraphConfig()
+    starts = corpus.sentence_start
+    parts, first = [], 0
+    while first < len(starts) - 1:
+        # As many graphs as fit the chunk, at least one.
+        last = int(np.searchsorted(starts, starts[first] + _CHUNK, side="right")) - 1
+        last = max(last, first + 1)
+        parts.append(_build(corpus.ids[starts[first] : starts[last]], starts[first : last + 1] - starts[first], config))
+        first = last
+    graphs = concatenate(parts) if parts else _build(corpus.ids, np.zeros(1, np.int64), config)
+    return PackedGraphs(**{**vars(graphs), "document_start": corpus.document_start})
+
+
+def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> PackedGraphs:
+    n_graphs = len(starts) - 1
+    owner = np.repeat(np.arange(n_graphs), np.diff(starts))  # graph of each word occurrence
+    node_of, words, node_owner = _nodes(ids, owner)
+    node_start = np.concatenate([[0], np.cumsum(np.bincount(node_owner, minlength=n_graphs))]).astype(np.int64)
+    source, target, weight = _edges(node_of, owner, len(words), config)
+    edge_owner = node_owner[target]
+    shift = node_start[:-1][edge_owner]
+    return PackedGraphs(
+        words=words.astype(np.int32),
+        node_start=node_start,
+        source=(source - shift).astype(np.int32),
+        target=(target - shift).astype(np.int32),
+        weight=weight.astype(np.float32),
+        edge_start=np.concatenate([[0], np.cumsum(np.bincount(edge_owner, minlength=n_graphs))]).astype(np.int64),
+        document_start=np.arange(n_graphs + 1, dtype=np.int64),
+    )
+
+
+def _nodes(ids: NDArray[np.int32], owner: Array) -> tuple[Array, Array, Array]:
+    """Node of each word occurrence; word and graph of each node."""
+    place_bits, word_bits = _bits(len(ids)), _bits(int(ids.max(initial=0)) + 1)
+    # graph | word | place in one number: sorting values is several times faster than sorting indices.
+    if place_bits + word_bits + _bits(int(owner[-1]) + 1 if len(owner) else 1) > 63:
+        raise InputError(f"{len(ids):,} words of {1 << word_bits:,} kinds at once are too many for 64-bit keys")
+    key = (owner << (word_bits + place_bits)) | (ids.astype(np.int64) << place_bits) | np.arange(len(ids))
+    key.sort()
+    place = key & ((1 << place_bits) - 1)
+    pair = key >> place_bits
+    is_first = _first_of_run(pair)
+    node_of = np.empty(len(ids), np.int64)
+    node_of[place] = np.cumsum(is_first) - 1
+    distinct = pair[is_first]
+    return node_of, distinct & ((1 << word_bits) - 1), distinct >> word_bits
+
+
+def _edges(node_of: Array, owner: Array, n_nodes: int, config: GraphConfig) -> tuple[Array, Array, Array]:
+    """Distinct edges sorted by target, with summed weights; "very very" makes no edge."""
+    node_bits, distance_bits = _bits(n_nodes), _bits(config.window)
+    keys = []
+    for distance in range(1, min(config.window, len(node_of))):
+        before, after = node_of[:-distance], node_of[distance:]
+        kept = (owner[:-distance] == owner[distance:]) & (before != after)
+        before, after = before[kept], after[kept]
+        keys.append(((after << node_bits | before) << distance_bits) | distance)
+        if not config.directed:
+            keys.append(((before << node_bits | after) << distance_bits) | distance)
+    key = np.concatenate([np.zeros(0, np.int64), *keys])
+    key.sort()
+    pair = key >> distance_bits
+    is_first = _first_of_run(pair)
+    first = np.flatnonzero(is_first)
+    if config.weighting == "count":
+        weight = np.diff(first, append=len(pair)).astype(np.float64)
+    else:
+        share = 1.0 / np.maximum(key & ((1 << distance_bits) - 1), 1)
+        weight = np.add.reduceat(share, first) if len(first) else np.zeros(0)
+    distinct = pair[is_first]
+    return distinct & ((1 << node_bits) - 1), distinct >> node_bits, weight
+
+
+def _bits(n: int) -> int:
+    """Bits that hold the numbers 0 … n."""
+    return max(n, 1).bit_length()
+
+
+def _first_of_run(ordered: Array) -> NDArray[np.bool_]:
+    return np.concatenate([np.ones(min(len(ordered), 1), bool), ordered[1:] != ordered[:-1]])

@@ -1,0 +1,62 @@
+"""What travels from the builder to the batch: the graphs of words of a corpus as flat arrays."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PackedGraphs:
+    """The graphs of words of a corpus, end to end: graph g owns nodes node_start[g]:node_start[g + 1].
+
+    A node is a distinct word of its graph; nodes stand in the order of their word ids. An edge u → v says
+    "u then v". The master node is never stored: it is linked to every node of its graph, both ways, weight 1.
+    A document owns one graph, or, in the hierarchical variants, one for each of its sentences.
+    """
+
+    words: Array  # (n_nodes,) int32, word id of each node
+    node_start: Array  # (n_graphs + 1,) int64
+    source: Array  # (n_edges,) int32, node counted from the start of its own graph; edges sorted by target
+    target: Array  # (n_edges,) int32, likewise
+    weight: Array  # (n_edges,) float32, co-occurrence count
+    edge_start: Array  # (n_graphs + 1,) int64
+    document_start: Array  # (n_documents + 1,) int64, into graphs
+
+    def __len__(self) -> int:
+        return len(self.document_start) - 1
+
+    @property
+    def n_graphs(self) -> int:
+        """Graphs in the corpus: as many as documents, or as sentences."""
+        return len(self.node_start) - 1
+
+    def document_sizes(self) -> Array:
+        """Nodes of each document, master nodes left out: (n_documents,)."""
+        return np.diff(self.node_start[self.document_start])
+
+
+def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
+    """Put corpora behind one another."""
+
+    def starts(name: str) -> Array:
+        arrays = [getattr(part, name) for part in parts]
+        offsets = np.cumsum([0, *[array[-1] for array in arrays]])
+        shifted = [array[1:] + offset for array, offset in zip(arrays, offsets[:-1], strict=True)]
+        return np.concatenate([np.zeros(1, np.int64), *shifted])
+
+    def values(name: str, kind: type[np.generic]) -> Array:
+        return np.concatenate([np.zeros(0, kind), *[getattr(part, name) for part in parts]])
+
+    return PackedGraphs(
+        words=values("words", np.int32),
+        node_start=starts("node_start"),
+        source=values("source", np.int32),
+        target=values("target", np.int32),
+        weight=values("weight", np.float32),
+        edge_start=starts("edge_start"),
+        document_start=starts("document_start"),
+    )

@@ -1,0 +1,30 @@
+"""What people hand in as documents → a list of strings."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from mpad.errors import InputError
+
+
+def as_texts(documents: Iterable[Any]) -> list[str]:
+    """Check and list documents: a list, a numpy array, a pandas Series, anything that gives strings."""
+    if isinstance(documents, (str, bytes)):
+        raise InputError("expected many documents, found one string; put it in a list: [text]")
+    if getattr(documents, "columns", None) is not None:
+        raise InputError("expected a column of texts, found a table; pass one column: frame['text']")
+    shape = getattr(documents, "shape", None)
+    if shape is not None and len(shape) == 2 and shape[1] == 1:
+        documents = documents.ravel()  # type: ignore[attr-defined]
+    elif shape is not None and len(shape) != 1:
+        raise InputError(f"expected a one-dimensional array of texts, found shape {shape}")
+    try:
+        texts = list(documents)
+    except TypeError:
+        raise InputError(f"expected a list of texts, found {type(documents).__name__}") from None
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"document {number} is not a string but {type(text).__name__} ({text!r:.40}); "
+                "fill missing texts with ''"
+            )
+    return texts

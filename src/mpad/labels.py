@@ -1,0 +1,110 @@
+"""What people call classes ↔ columns of the network's answer.
+
+Two kinds of task: one label a document (softmax over the classes), and many labels a document, given as a binary
+indicator matrix (one sigmoid a column).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+
+from mpad.errors import InputError
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The classes of a task, in the order of the network's outputs."""
+
+    classes: NDArray[Any]  # (n_classes,)
+    multilabel: bool = False
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def encode(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Labels → class numbers (n,), or the indicator matrix as floats (n, n_classes)."""
+        if self.multilabel:
+            if y.shape[1:] != (len(self),):
+                raise InputError(f"expected labels of shape (documents, {len(self)}), found {y.shape}")
+            return y.astype(np.float32)
+        number = np.searchsorted(self.classes, y).clip(max=len(self) - 1)
+        unknown = self.classes[number] != y
+        if unknown.any():
+            raise InputError(
+                f"label {y[unknown][0]!r} is not among the model's classes ({', '.join(map(str, self.classes))})"
+            )
+        return number.astype(np.int64)
+
+    def probabilities(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Logits → probabilities: rows that sum to 1, or one independent probability a label."""
+        scores = logits.astype(np.float64)
+        if self.multilabel:
+            return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores, -500, 500))))
+        scores -= scores.max(axis=1, keepdims=True)
+        exponential = np.exp(scores)
+        return np.asarray(exponential / exponential.sum(axis=1, keepdims=True))
+
+    def decide(self, logits: NDArray[np.float32]) -> NDArray[Any]:
+        """Logits → labels: the likeliest class, or every label with probability above a half."""
+        if self.multilabel:
+            return (logits > 0).astype(np.int64)
+        return np.asarray(self.classes[logits.argmax(axis=1)])
+
+    def weights(
+        self, class_weight: Mapping[Any, float] | Literal["balanced"] | None, encoded: NDArray[Any]
+    ) -> NDArray[np.float32]:
+        """What each document counts in the loss: (n,), by its class; all 1 without class weights."""
+        if class_weight is None:
+            return np.ones(len(encoded), np.float32)
+        if self.multilabel:
+            raise InputError("class_weight is for one label a document; use sample_weight with an indicator matrix")
+        if isinstance(class_weight, Mapping):
+            unknown = set(class_weight) - set(self.classes.tolist())
+            if unknown:
+                raise InputError(f"class_weight names labels that y does not have: {sorted(map(str, unknown))}")
+        elif class_weight != "balanced":
+            raise InputError(f"class_weight must be 'balanced', a dict from label to weight, or None, not {class_weight!r}")
+        numbers = np.arange(len(self))
+        if isinstance(class_weight, Mapping):
+            by_class = np.array([class_weight.get(label, 1.0) for label in self.classes.tolist()])
+        else:
+            by_class = compute_class_weight("balanced", classes=numbers, y=encoded)
+        return np.asarray(by_class[encoded], np.float32)
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the classes so that `from_json` gives them back, their type included."""
+        return {"classes": self.classes.tolist(), "type": self.classes.dtype.kind, "multilabel": self.multilabel}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Labels":
+        """Give back what `to_json` described."""
+        kind = {"U": np.str_, "O": np.str_, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}[record["type"]]
+        classes = np.array(record["classes"], dtype=object if record["type"] == "O" else kind)
+        return cls(classes, bool(record["multilabel"]))
+
+
+def learn_labels(y: NDArray[Any]) -> Labels:
+    """Find the classes of a training set."""
+    if y.ndim == 2 and y.shape[1] > 1:
+        if not np.isin(y, (0, 1)).all():
+            raise InputError("a matrix of labels must be a binary indicator matrix: only 0 and 1")
+        constant = np.flatnonzero(y.min(axis=0) == y.max(axis=0))
+        if len(constant) == y.shape[1]:
+            raise InputError("every column of y is constant: there is nothing to learn")
+        return Labels(np.arange(y.shape[1]), multilabel=True)
+    if y.ndim != 1:
+        raise InputError(f"expected one label a document or a binary indicator matrix, found shape {y.shape}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InputError("labels hold NaN or infinity; drop or fill those rows")
+    try:
+        classes = np.unique(y)
+    except TypeError:
+        raise InputError("labels mix types that cannot be ordered; make them all strings or all numbers") from None
+    if len(classes) < 2:
+        only = f"only {classes[0]!r}" if len(classes) else "none"
+        raise InputError(f"a classifier needs at least two classes in y; found {only}")
+    return Labels(classes)

@@ -1,0 +1,1 @@
+"""Batch → logits, one file per model."""

@@ -1,0 +1,1 @@
+"""Text → tokens → ids, and the vectors of the words."""

@@ -1,0 +1,223 @@
+r"""Text → words, with sentences and character offsets.
+
+A tokenizer works on many documents at once: it gives the words of all of them in one flat list, in which
+the markers DOCUMENT_END and SENTENCE_END stand where documents and sentences end. That way the paper's
+tokenizer is a handful of C calls for thousands of documents, and no list per document is ever made.
+
+The paper's tokenizer is Kim's `clean_str` (2014), to the letter: it keeps `A-Za-z0-9(),!?'` and the
+backtick, splits `'s 've n't 're 'd 'll` off, sets `, ! ( ) ?` apart and lower-cases last. Its replacement
+strings leave a backslash before `( ) ?`, so these words read `\(`, `\)` and `\?`, here as there.
+"""
+
+import re
+import sys
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from mpad.errors import InputError
+
+DOCUMENT_END = "\x00"
+SENTENCE_END = "\x01"
+_CHUNK = 2048  # documents cleaned together: the text stays in cache, the word list stays small
+
+# A sentence ends at . ! ? ; before white space (so "3.14" and "e.g.x" hold together), at the full stops of
+# Chinese, Japanese and Hindi, and at a blank line. The mark stays with the sentence that it ends.
+_SENTENCE = re.compile(r"""[.!?;]+["'”’»)\]]*(?=[\s\x00])|[。！？।]+["'”’」』]*|\n[ \t\r]*\n""")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The words of one document, each with its place in the text."""
+
+    words: list[str]
+    spans: list[tuple[int, int]]  # text[start:end] is where the word stands
+    sentences: list[int]  # number of the sentence that holds the word
+
+
+class Tokenizer(ABC):
+    """Turns documents into words; subclasses say how."""
+
+    name: str
+
+    def split(self, texts: Sequence[str], sentences: bool = False) -> Iterator[list[str]]:
+        """Give the words of the documents, chunk by chunk, each document closed by DOCUMENT_END."""
+        for start in range(0, len(texts), _CHUNK):
+            chunk = texts[start : start + _CHUNK]
+            joined = DOCUMENT_END.join(chunk) + DOCUMENT_END
+            if joined.count(DOCUMENT_END) != len(chunk) or SENTENCE_END in joined:
+                joined = "".join(_without_markers(text) + DOCUMENT_END for text in chunk)
+            yield self._split(_SENTENCE.sub(rf"\g<0>{SENTENCE_END}", joined) if sentences else joined)
+
+    def words(self, text: str) -> list[str]:
+        """Give the words of one document."""
+        return [word for words in self.split([text]) for word in words if word != DOCUMENT_END]
+
+    def trace(self, text: str) -> Tokens:
+        """Give the words of one document with their offsets and sentences."""
+        words: list[str] = []
+        sentences: list[int] = []
+        number = 0
+        for word in next(self.split([text], sentences=True)):
+            if word == SENTENCE_END or word == DOCUMENT_END:
+                number = sentences[-1] + 1 if sentences else 0  # empty sentences are not counted
+            else:
+                words.append(word)
+                sentences.append(number)
+        return Tokens(words, self._locate(text, words), sentences)
+
+    @abstractmethod
+    def _split(self, joined: str) -> list[str]:
+        """Words of a text in which the markers must survive as words of their own."""
+
+    @abstractmethod
+    def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
+        """Where each word stands in the text."""
+
+
+def _without_markers(text: str) -> str:
+    return text.replace(DOCUMENT_END, " ").replace(SENTENCE_END, " ")
+
+
+_KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789(),!?'`\x00\x01")
+_CLEAN = bytes(byte if byte in _KEPT else 32 for byte in range(256))
+_SET_APART = [
+    *[(ending, b" " + ending) for ending in (b"'s", b"'ve", b"n't", b"'re", b"'d", b"'ll")],
+    *[(mark, b" " + mark + b" ") for mark in (b",", b"!")],
+    *[(mark, b" \\" + mark + b" ") for mark in (b"(", b")", b"?")],
+    *[(marker.encode(), b" " + marker.encode() + b" ") for marker in (DOCUMENT_END, SENTENCE_END)],
+]
+
+
+class KimTokenizer(Tokenizer):
+    """Kim's `clean_str`; with `lower=False` case is kept, as the paper seems to have done on IMDB and TREC."""
+
+    def __init__(self, lower: bool = True) -> None:
+        self.lower = lower
+        self.name = "kim" if lower else "kim-cased"
+
+    def _split(self, joined: str) -> list[str]:
+        # A character outside ASCII becomes two to four spaces instead of one; splitting folds them.
+        data = joined.encode("utf-8", "surrogatepass").translate(_CLEAN)
+        for old, new in _SET_APART:
+            data = data.replace(old, new)
+        return (data.lower() if self.lower else data).decode("ascii").split()
+
+    def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
+        # Words are ASCII and keep their order, with only dropped characters between them: the next
+        # occurrence of each is the word itself.
+        folded = "".join(map(_ascii_lower, text)) if self.lower else text
+        spans, cursor = [], 0
+        for word in words:
+            start = folded.index(word.removeprefix("\\"), cursor)
+            cursor = start + len(word.removeprefix("\\"))
+            spans.append((start, cursor))
+        return spans
+
+
+def _ascii_lower(character: str) -> str:
+    return character.lower() if character.isascii() else character
+
+
+class UnicodeTokenizer(Tokenizer):
+    """Words of any script: letters, digits and their marks; ideographs, kana and emoji one by one; `!`, `?`."""
+
+    name = "unicode"
+
+    def _split(self, joined: str) -> list[str]:
+        return [word.lower() for word in _unicode_words().findall(joined)]
+
+    def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
+        return [match.span() for match in _unicode_words().finditer(_without_markers(text))]
+
+
+@cache
+def _unicode_words() -> re.Pattern[str]:
+    # Python's \w leaves out combining marks, which would cut Hindi or Thai words at every vowel sign.
+    marks = "".join(chr(c) for c in range(0x300, 0x20000) if unicodedata.category(chr(c))[0] == "M")
+    alone = "\u2600-\u27bf\U0001f300-\U0001faff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    letter = f"(?:(?![{alone}])[\\w{marks}])"
+    return re.compile(f"[{DOCUMENT_END}{SENTENCE_END}]|[{alone}]|{letter}+(?:['’]{letter}+)*|[!?！？]")
+
+
+class CallableTokenizer(Tokenizer):
+    """Any function from a text to its words."""
+
+    def __init__(self, function: Callable[[str], Iterable[str]]) -> None:
+        self.function = function
+        self.name = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', None)}"
+
+    def _split(self, joined: str) -> list[str]:
+        words: list[str] = []
+        for document in joined.split(DOCUMENT_END)[:-1]:
+            for sentence in document.split(SENTENCE_END):
+                words += [_checked(word) for word in self.function(sentence)]
+                words.append(SENTENCE_END)
+            words[-1] = DOCUMENT_END
+        return words
+
+    def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
+        # The function may have changed a word beyond recognition (stemming): it then stands at the cursor,
+        # zero characters wide.
+        lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+        spans, cursor = [], 0
+        for word in words:
+            start = text.find(word, cursor)
+            if start < 0:
+                start = lowered.find(word.lower(), cursor)
+            cursor, end = (cursor, cursor) if start < 0 else (start, start + len(word))
+            spans.append((cursor, end))
+            cursor = end
+        return spans
+
+
+def _checked(word: object) -> str:
+    if not isinstance(word, str):
+        raise InputError(
+            f"a tokenizer gives the words of a text as strings; this one gave {word!r} ({type(word).__name__})"
+        )
+    return _without_markers(word)
+
+
+TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
+    "kim": KimTokenizer,
+    "kim-cased": lambda: KimTokenizer(lower=False),
+    "unicode": UnicodeTokenizer,
+}
+
+
+def as_tokenizer(choice: str | Tokenizer | Callable[[str], Iterable[str]]) -> Tokenizer:
+    """Give the tokenizer of that name, or wrap a function as one."""
+    if isinstance(choice, Tokenizer):
+        return choice
+    if isinstance(choice, str):
+        if choice in TOKENIZERS:
+            return TOKENIZERS[choice]()
+        if ":" in choice:  # module:function, as a saved model names it
+            return CallableTokenizer(_imported(choice))
+        raise InputError(
+            f"no tokenizer '{choice}' (known: {', '.join(TOKENIZERS)}; "
+            "or give a function from a text to its words, or its name as module:function)"
+        )
+    if callable(choice):
+        return CallableTokenizer(choice)
+    raise InputError(f"tokenizer must be a name or a function, not {type(choice).__name__}")
+
+
+def _imported(name: str) -> Callable[[str], Iterable[str]]:
+    from importlib import import_module
+
+    module, _, attribute = name.partition(":")
+    try:
+        found = import_module(module) if module not in sys.modules else sys.modules[module]
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        raise InputError(
+            f"the tokenizer '{name}' cannot be imported here: make its module importable, "
+            "or hand the function in (MPADClassifier.load(folder, tokenizer=...))"
+        ) from None
+    function: Callable[[str], Iterable[str]] = found  # type: ignore[assignment]
+    return function

@@ -1,0 +1,108 @@
+"""Word vectors → one row per id.
+
+Three sources: a file of pretrained vectors; word2vec trained on the corpus itself, as the paper does for Yelp;
+or nothing, in which case the rows start at random and the network learns them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.errors import InputError, VectorFileError
+from mpad.extras import require
+from mpad.text.tokenizer import Tokenizer
+from mpad.text.vector_files import read_rows
+from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, iterate_sentences
+
+CORPUS = "corpus"
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """A table of word vectors, one row a word of the vocabulary, then the spare rows."""
+
+    vocabulary: Vocabulary
+    rows: NDArray[np.float32]  # (vocabulary.n_rows, width)
+    found: int  # training words that have a row of their own in the source
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return int(self.rows.shape[1])
+
+
+def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed: int = 0) -> WordVectors:
+    """Read the rows of the vocabulary's words, and of the file's first `extra` words besides.
+
+    Vector files list frequent words first, so those are the words that new documents will bring. A training
+    word that the file does not have gets a random row, of the same mean and spread as the rows that it has.
+    """
+    path = Path(path)
+    others: dict[str, int] = {}
+    table: NDArray[np.float32] | None = None
+    known = np.zeros(len(vocabulary) + extra + SPARE_ROWS, bool)
+
+    def number_of(word: str) -> int | None:
+        if word in vocabulary:
+            return vocabulary.id(word)
+        if _escaped(word) in vocabulary:
+            return vocabulary.id(_escaped(word))
+        if word not in others and len(others) < extra:
+            others[word] = len(vocabulary) + len(others)
+        return others.get(word)
+
+    for word, row in read_rows(path, wanted=lambda word: number_of(word) is not None):
+        if table is None:  # the one large array here: everything else is streamed
+            table = np.empty((len(known), len(row)), np.float32)
+        number = number_of(word)
+        if number is not None and not known[number]:
+            table[number] = row
+            known[number] = True
+    if table is None or not known[: len(vocabulary)].any():
+        raise VectorFileError(
+            f"{path}: holds none of the {len(vocabulary):,} words of these documents: another language, or "
+            "another case (tokenizer='kim-cased' keeps capitals)?"
+        )
+    full = vocabulary.extended(others)
+    table, known = table[: full.n_rows], known[: full.n_rows]
+    sample = table[known][:50_000]
+    missing = _random_rows(int((~known).sum()), table.shape[1], float(sample.std()), seed)
+    table[~known] = missing + sample.mean()
+    return WordVectors(full, table, found=int(known[: full.seen].sum()))
+
+
+def _escaped(word: str) -> str:
+    r"""Kim's tokenizer writes `?` as `\?`; vector files do not."""
+    return "\\" + word
+
+
+def train_vectors(
+    texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary, width: int, seed: int = 0
+) -> WordVectors:
+    """Learn the rows from the corpus itself by word2vec (gensim; skip-gram, window 5, 5 passes)."""
+    word2vec = require("gensim.models.word2vec", extra="vectors")
+    sentences = list(iterate_sentences(texts, tokenizer))
+    model = word2vec.Word2Vec(
+        sentences, vector_size=width, window=5, min_count=1, sg=1, epochs=5, seed=seed, workers=1
+    )
+    spread = float(np.asarray(model.wv.vectors).std())
+    rows = _random_rows(vocabulary.n_rows, width, spread, seed)
+    known = [number for number, word in enumerate(vocabulary.words) if word in model.wv]
+    for number in known:
+        rows[number] = model.wv[vocabulary.words[number]]
+    return WordVectors(vocabulary, rows, found=len(known))
+
+
+def random_vectors(vocabulary: Vocabulary, width: int, seed: int = 0) -> WordVectors:
+    """Give rows to start learning from."""
+    if width < 1:
+        raise InputError(f"vectors need at least one number a word, not {width}")
+    return WordVectors(vocabulary, _random_rows(vocabulary.n_rows, width, 0.1, seed), found=0)
+
+
+def _random_rows(n_rows: int, width: int, spread: float, seed: int) -> NDArray[np.float32]:
+    rows = np.random.default_rng(seed).standard_normal((n_rows, width), dtype=np.float32)
+    return rows * np.float32(spread)

@@ -1,0 +1,161 @@
+"""Words ↔ ids.
+
+A word's id is its row in the table of word vectors. Words never seen get one of a few spare rows, chosen by a
+checksum of the word: two unknown words of a document stay two nodes of its graph, and the same word gets the
+same row every time, on every machine.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END, Tokenizer
+
+SPARE_ROWS = 256
+_DOCUMENT, _SENTENCE = -1, -2  # ids of the markers while a corpus is being encoded
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """The words of a corpus, end to end: documents are runs of sentences, sentences are runs of ids.
+
+    Where sentences were not asked for, each document is one sentence. A document without words keeps one
+    empty sentence; other empty sentences are dropped.
+    """
+
+    ids: NDArray[np.int32]  # (n_words,)
+    sentence_start: NDArray[np.int64]  # (n_sentences + 1,) into ids
+    document_start: NDArray[np.int64]  # (n_documents + 1,) into sentences
+
+
+class _Ids(dict[str, int]):
+    """Word → id; a word that is not there gets a spare row, and is not remembered."""
+
+    n_words = 0
+
+    def __missing__(self, word: str) -> int:
+        return self.n_words + crc32(word.encode("utf-8", "surrogatepass")) % SPARE_ROWS
+
+
+class _GrowingIds(dict[str, int]):
+    """Word → id; a word that is not there gets the next one."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The known words, most frequent first."""
+
+    words: Sequence[str]
+    seen: int = field(default=-1)  # how many of them, from the first, stood in the training text
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that a table of vectors needs: one a word, then the spare ones."""
+        return len(self.words) + SPARE_ROWS
+
+    @cached_property
+    def _ids(self) -> _Ids:
+        ids = _Ids(zip(self.words, range(len(self.words)), strict=True))
+        ids.n_words = len(self.words)
+        ids.update({DOCUMENT_END: _DOCUMENT, SENTENCE_END: _SENTENCE})
+        return ids
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._ids
+
+    def id(self, word: str) -> int:
+        """Give the row of a word; one of the spare rows if it is unknown."""
+        return self._ids[word]
+
+    def encode(
+        self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool = False
+    ) -> EncodedCorpus:
+        """Turn documents into ids."""
+        ids = self._ids
+        parts = [
+            np.fromiter(map(ids.__getitem__, words), np.int32, len(words))
+            for words in tokenizer.split(texts, sentences)
+        ]
+        return _unmark(np.concatenate(parts) if parts else np.zeros(0, np.int32))
+
+    def extended(self, words: Iterable[str]) -> "Vocabulary":
+        """Add words that the training text did not have (their vectors are known all the same)."""
+        fresh = [word for word in dict.fromkeys(words) if word not in self]
+        return Vocabulary([*self.words, *fresh], seen=len(self.words))
+
+
+def learn_vocabulary(
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    sentences: bool = False,
+    min_count: int = 1,
+    max_words: int | None = None,
+) -> tuple[Vocabulary, EncodedCorpus]:
+    """Collect the words of a corpus, most frequent first, and encode it, in one pass over the text.
+
+    Words seen fewer than `min_count` times, or ranked beyond `max_words`, share the spare rows.
+    """
+    growing = _GrowingIds({DOCUMENT_END: 0, SENTENCE_END: 1})
+    parts = [
+        np.fromiter(map(growing.__getitem__, words), np.int32, len(words))
+        for words in tokenizer.split(texts, sentences)
+    ]
+    marked = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    counts = np.bincount(marked, minlength=len(growing))
+    counts[:2] = 0
+    ranking = np.argsort(-counts, kind="stable")[: len(growing) - 2]  # ties: first seen first
+    ranking = ranking[counts[ranking] >= min_count][:max_words]
+    by_number = list(growing)
+    vocabulary = Vocabulary([by_number[number] for number in ranking.tolist()], seen=len(ranking))
+    rank = np.full(len(growing), _DOCUMENT, np.int32)
+    rank[1] = _SENTENCE
+    kept = np.zeros(len(growing), bool)
+    kept[ranking] = kept[:2] = True
+    rank[ranking] = np.arange(len(ranking))
+    for number in np.flatnonzero(~kept).tolist():
+        rank[number] = vocabulary.id(by_number[number])
+    return vocabulary, _unmark(rank[marked])
+
+
+def _unmark(marked: NDArray[np.int32]) -> EncodedCorpus:
+    """Turn the markers among the ids into pointers."""
+    is_marker = marked < 0
+    at = np.flatnonzero(is_marker)
+    end = at - np.arange(len(at))  # a sentence's end, counted without the markers before it
+    length = np.diff(end, prepend=0)
+    closes = marked[at] == _DOCUMENT
+    document = np.cumsum(closes) - closes
+    # Of each document's sentences keep those with words; of a document without words, the last.
+    filled = np.zeros(int(closes.sum()), bool)
+    filled[document[length > 0]] = True
+    keep = (length > 0) | (closes & ~filled[document])
+    sentences = np.bincount(document[keep], minlength=len(filled))
+    return EncodedCorpus(
+        ids=marked[~is_marker],
+        sentence_start=np.concatenate([[0], end[keep]]).astype(np.int64),
+        document_start=np.concatenate([[0], np.cumsum(sentences)]).astype(np.int64),
+    )
+
+
+def iterate_sentences(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[list[str]]:
+    """Give the words of each sentence of a corpus in turn (for training word vectors on it)."""
+    for words in tokenizer.split(texts, sentences=True):
+        sentence: list[str] = []
+        for word in words:
+            if word == SENTENCE_END or word == DOCUMENT_END:
+                if sentence:
+                    yield sentence
+                sentence = []
+            else:
+                sentence.append(word)
