@@ -14,7 +14,7 @@ help:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	printf '[install]\nconstraint = %s\n' "$(CURDIR)/constraints.txt" > .venv/pip.conf
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(READY)
 
 demo: $(READY)

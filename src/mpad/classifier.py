@@ -17,17 +17,19 @@ from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.explanation import Explanation
 from mpad.graph.batch import CorpusTensors
-from mpad.graph.build import GraphConfig, build_graphs
-from mpad.inputs import as_texts
+from mpad.graph.build import GraphConfig
+from mpad.inputs import as_texts, as_weights
 from mpad.labels import Labels, learn_labels
 from mpad.models.mpad import MPAD, MPADConfig, Variant
 from mpad.presets import find_preset
-from mpad.store import load_model, save_model
+from mpad.store import as_json, load_model, save_model
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.text.vectors import CORPUS, WordVectors, load_vectors, random_vectors, train_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
+from mpad.training.device import find_device
+from mpad.training.examples import Examples, make_examples
 from mpad.training.holdout import hold_out
-from mpad.training.loop import Examples, History, TrainingConfig, train
+from mpad.training.loop import History, TrainingConfig, train
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.version import __version__
 
@@ -66,6 +68,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
     classes_ : the labels, in the order of the columns of `predict_proba`
     history_ : one report an epoch
     best_epoch_, n_iter_ : the epoch whose weights were kept; epochs run
+
     """
 
     def __init__(
@@ -144,26 +147,33 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
             raise InputError(f"X has {len(texts):,} documents but y has {len(y):,} labels")
         labels = learn_labels(y)
         targets = labels.encode(y)
-        weights = labels.weights(self.class_weight, targets) * _sample_weights(sample_weight, len(texts))
+        weights = labels.weights(self.class_weight, targets) * as_weights(sample_weight, len(texts))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         training = self._training_config(seed)
-        device = _device(self.device)
-        chosen: list[Any] = list(range(len(texts)))
+        device = find_device(self.device)
+        model = self._build(texts, labels, seed)
+        corpus = CorpusTensors(model.pack(texts), device)
         if validation is None:
-            chosen, held = (rows.tolist() for rows in hold_out(targets, self.validation_fraction, seed))
-            model = self._build(texts, labels, seed)
-            corpus = CorpusTensors(model.pack(texts), device)
-            examples = _examples(corpus, np.array(chosen), targets, weights)
-            checks = _examples(corpus, np.array(held), targets, np.ones_like(weights)) if held else None
+            chosen, held = hold_out(targets, self.validation_fraction, seed)
+            checks = make_examples(corpus, held, targets) if len(held) else None
         else:
-            model = self._build(texts, labels, seed)
-            examples = _examples(CorpusTensors(model.pack(texts), device), np.array(chosen), targets, weights)
-            checks = _validation_examples(model, validation, device)
+            chosen, checks = np.arange(len(texts)), self._validation_examples(model, validation, device)
+        examples = make_examples(corpus, chosen, targets, weights)
         model.network.to(device)
         _log.info("%d training documents, %d words", len(examples), len(model.vocabulary))
         history = train(model.network, examples, checks, training, sink or (_to_stderr if self.verbose else silent))
         self._remember(model, history)
         return self
+
+    @staticmethod
+    def _validation_examples(
+        model: DocumentModel, validation: tuple[Iterable[str], Any], device: torch.device
+    ) -> Examples:
+        texts, y = as_texts(validation[0]), np.asarray(validation[1])
+        if len(texts) != len(y) or not texts:
+            raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
+        corpus = CorpusTensors(model.pack(texts), device)
+        return make_examples(corpus, np.arange(len(texts)), model.labels.encode(y))
 
     def _training_config(self, seed: int) -> TrainingConfig:
         return TrainingConfig(
@@ -204,9 +214,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         graph_config = GraphConfig(self.window, self.directed, self.weighting)
         return DocumentModel(tokenizer, vectors.vocabulary, graph_config, network, labels)
 
-    def _word_vectors(
-        self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int
-    ) -> WordVectors:
+    def _word_vectors(self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int) -> WordVectors:
         if self.vectors is None:
             return random_vectors(vocabulary, self.vector_size, seed)
         if self.vectors == CORPUS:
@@ -262,7 +270,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder (config.json, vocabulary.json, model.safetensors)."""
         check_is_fitted(self)
-        parameters = {name: _as_json(value) for name, value in self.get_params(deep=False).items()}
+        parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
         save_model(self.model_, {**parameters, "best_epoch_": self.best_epoch_}, folder, __version__)
 
     @classmethod
@@ -273,7 +281,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
     ) -> Self:
         """Read a fitted model; `tokenizer` hands in a function that cannot be imported by name here."""
-        model, parameters = load_model(folder, _device(device), tokenizer)
+        model, parameters = load_model(folder, find_device(device), tokenizer)
         known = set(cls().get_params(deep=False))
         estimator = cls(**{name: value for name, value in parameters.items() if name in known})
         estimator.tokenizer = model.tokenizer.name if tokenizer is None else tokenizer
@@ -292,59 +300,5 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         return tags
 
 
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device '{name}' cannot be used here: {str(error).splitlines()[0]}") from None
-    return device
-
-
-def _sample_weights(weights: Any, n: int) -> NDArray[np.float32]:
-    if weights is None:
-        return np.ones(n, np.float32)
-    array = np.asarray(weights, np.float32)
-    if array.shape != (n,) or not np.isfinite(array).all() or (array < 0).any() or not array.sum() > 0:
-        raise InputError(
-            f"sample_weight must be {n:,} finite numbers, none below 0 and not all 0; found shape {array.shape}"
-        )
-    return array
-
-
-def _examples(
-    corpus: CorpusTensors, rows: NDArray[np.int64], targets: NDArray[Any], weights: NDArray[np.float32]
-) -> Examples:
-    def tensor(array: NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(corpus.device)
-
-    return Examples(corpus, tensor(rows), tensor(targets[rows]), tensor(weights[rows]))
-
-
-def _validation_examples(
-    model: DocumentModel, validation: tuple[Iterable[str], Any], device: torch.device
-) -> Examples:
-    texts, y = as_texts(validation[0]), np.asarray(validation[1])
-    if len(texts) != len(y) or not texts:
-        raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
-    corpus = CorpusTensors(model.pack(texts), device)
-    return _examples(corpus, np.arange(len(texts)), model.labels.encode(y), np.ones(len(texts), np.float32))
-
-
 def _to_stderr(report: EpochReport) -> None:
     sys.stderr.write(f"{report}\n")
-
-
-def _as_json(value: Any) -> Any:
-    """A constructor argument as JSON can hold it; what it cannot (a random generator) is left to its default."""
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): float(item) for key, item in value.items()}
-    return getattr(value, "name", None)

@@ -1,7 +1,10 @@
-"""What people hand in as documents → a list of strings."""
+"""What people hand in as documents and weights → plain lists and arrays, checked."""
 
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mpad.errors import InputError
 
@@ -28,3 +31,15 @@ def as_texts(documents: Iterable[Any]) -> list[str]:
                 "fill missing texts with ''"
             )
     return texts
+
+
+def as_weights(weights: Any, n: int) -> NDArray[np.float32]:
+    """Check sample weights: one a document; all 1 where none are given."""
+    if weights is None:
+        return np.ones(n, np.float32)
+    array = np.asarray(weights, np.float32)
+    if array.shape != (n,) or not np.isfinite(array).all() or (array < 0).any() or not array.sum() > 0:
+        raise InputError(
+            f"sample_weight must be {n:,} finite numbers, none below 0 and not all 0; found shape {array.shape}"
+        )
+    return array

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_class_weight
 
 from mpad.errors import InputError
 
@@ -35,7 +34,7 @@ class Labels:
         unknown = self.classes[number] != y
         if unknown.any():
             raise InputError(
-                f"label {y[unknown][0]!r} is not among the model's classes ({', '.join(map(str, self.classes))})"
+                f"label '{y[unknown][0]}' is not among the model's classes ({', '.join(map(str, self.classes))})"
             )
         return number.astype(np.int64)
 
@@ -67,23 +66,30 @@ class Labels:
             if unknown:
                 raise InputError(f"class_weight names labels that y does not have: {sorted(map(str, unknown))}")
         elif class_weight != "balanced":
-            raise InputError(f"class_weight must be 'balanced', a dict from label to weight, or None, not {class_weight!r}")
-        numbers = np.arange(len(self))
+            raise InputError(
+                f"class_weight must be 'balanced', a dict from label to weight, or None, not {class_weight!r}"
+            )
         if isinstance(class_weight, Mapping):
             by_class = np.array([class_weight.get(label, 1.0) for label in self.classes.tolist()])
         else:
-            by_class = compute_class_weight("balanced", classes=numbers, y=encoded)
+            by_class = len(encoded) / (len(self) * np.bincount(encoded, minlength=len(self)))  # as scikit-learn does
         return np.asarray(by_class[encoded], np.float32)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the classes so that `from_json` gives them back, their type included."""
-        return {"classes": self.classes.tolist(), "type": self.classes.dtype.kind, "multilabel": self.multilabel}
+        return {
+            "classes": self.classes.tolist(),
+            "type": self.classes.dtype.kind,
+            "multilabel": self.multilabel,
+        }
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Labels":
         """Give back what `to_json` described."""
-        kind = {"U": np.str_, "O": np.str_, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}[record["type"]]
-        classes = np.array(record["classes"], dtype=object if record["type"] == "O" else kind)
+        kind = {"U": np.str_, "O": np.str_, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}[
+            record["type"]
+        ]
+        classes: NDArray[Any] = np.array(record["classes"], dtype=object if record["type"] == "O" else kind)
         return cls(classes, bool(record["multilabel"]))
 
 
@@ -105,6 +111,6 @@ def learn_labels(y: NDArray[Any]) -> Labels:
     except TypeError:
         raise InputError("labels mix types that cannot be ordered; make them all strings or all numbers") from None
     if len(classes) < 2:
-        only = f"only {classes[0]!r}" if len(classes) else "none"
+        only = f"only '{classes[0]}'" if len(classes) else "none"
         raise InputError(f"a classifier needs at least two classes in y; found {only}")
     return Labels(classes)

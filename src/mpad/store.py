@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -153,3 +154,16 @@ def _fill(network: MPAD, path: Path) -> None:
     with torch.no_grad():
         network.vectors.copy_(tensors[_VECTORS].float())
     network.load_state_dict({name: value for name, value in tensors.items() if name in network.state_dict()})
+
+
+def as_json(value: Any) -> Any:
+    """A constructor argument as JSON can hold it; what it cannot (a random generator) is left to its default."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): float(item) for key, item in value.items()}
+    return getattr(value, "name", None)

@@ -69,7 +69,12 @@ def _explanation(
         edges=tuple(
             EdgeWeight(name[u], name[v], count, tuple((spans[a], spans[b]) for a, b in places), weight)
             for u, v, count, places, weight in zip(
-                source, target, document.graphs.weight.tolist(), document.edge_places, parts.edges.tolist(), strict=True
+                source,
+                target,
+                document.graphs.weight.tolist(),
+                document.edge_places,
+                parts.edges.tolist(),
+                strict=True,
             )
         ),
         sentences=tuple(sentences),

@@ -31,5 +31,5 @@ def attention_weights(document: Dissected, output: Output) -> PartWeights:
     heard = np.bincount(target, graphs.weight, minlength=len(node)) + document.model.network.config.master_node
     edges = node[target] * graphs.weight / heard[target]
     if sentence is None or not document.n_sentences:
-        sentence = np.bincount(document.sentence_of, words, minlength=document.n_sentences)
+        sentence = np.bincount(document.sentence_of, words, minlength=document.n_sentences).astype(float)
     return PartWeights(words, edges, sentence)

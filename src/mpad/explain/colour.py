@@ -18,7 +18,5 @@ def largest(weights: Iterable[float]) -> float:
 def mixed(share: float, background: tuple[int, int, int]) -> tuple[int, int, int]:
     """The colour of a share, laid over a background."""
     colour = FOR if share >= 0 else AGAINST
-    red, green, blue = (
-        round(b + (c - b) * min(abs(share), 1.0)) for c, b in zip(colour, background, strict=True)
-    )
+    red, green, blue = (round(b + (c - b) * min(abs(share), 1.0)) for c, b in zip(colour, background, strict=True))
     return red, green, blue

@@ -53,7 +53,7 @@ def _chunks(parts: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
 
 
 def _log_odds(document: Dissected, graphs: PackedGraphs, column: int) -> Weights:
-    """log p / (1 − p) of the class, from the logits: no rounding where p is close to 1."""
+    """Log p / (1 − p) of the class, from the logits: no rounding where p is close to 1."""
     logits = document.model.answer(graphs).logits.double().numpy()
     if document.model.labels.multilabel:
         return np.asarray(logits[:, column])

@@ -47,8 +47,8 @@ def to_fragment(explanation: Explanation) -> str:
         f'<p class="how">By {explanation.method}: blue speaks for this label, orange against it; '
         "hover over a word for its weight.</p>\n"
         f'<p class="text" dir="auto">{_marked(explanation)}</p>\n{note}'
-        f'<div class="columns">\n{_probabilities(explanation)}\n{_edges(explanation)}\n{_sentences(explanation)}\n</div>\n'
-        "</div>"
+        f'<div class="columns">\n{_probabilities(explanation)}\n{_edges(explanation)}\n'
+        f"{_sentences(explanation)}\n</div>\n</div>"
     )
 
 
@@ -87,7 +87,8 @@ def _probabilities(explanation: Explanation) -> str:
 def _edges(explanation: Explanation) -> str:
     top = largest(edge.weight for edge in explanation.edges)
     rows = "".join(
-        f"<tr><td><mark{_background(strength(edge.weight, top))}>{escape(edge.source)} → {escape(edge.target)}</mark></td>"
+        f"<tr><td><mark{_background(strength(edge.weight, top))}>"
+        f"{escape(edge.source)} → {escape(edge.target)}</mark></td>"
         f'<td class="number">{edge.weight:+.3f}</td></tr>'
         for edge in explanation.top_edges(8)
     )

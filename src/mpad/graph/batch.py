@@ -41,12 +41,16 @@ class CorpusTensors:
     """A packed corpus on a device."""
 
     def __init__(self, graphs: PackedGraphs, device: torch.device | str = "cpu") -> None:
-        def tensor(array: np.ndarray) -> Tensor:  # type: ignore[type-arg]
+        def tensor(array: np.ndarray) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
         self.device = torch.device(device)
         self.words = tensor(graphs.words)
-        self.source, self.target, self.weight = tensor(graphs.source), tensor(graphs.target), tensor(graphs.weight)
+        self.source, self.target, self.weight = (
+            tensor(graphs.source),
+            tensor(graphs.target),
+            tensor(graphs.weight),
+        )
         self.first_node, self.n_nodes = _runs(tensor(graphs.node_start))
         self.first_edge, self.n_edges = _runs(tensor(graphs.edge_start))
         self.first_graph, self.n_graphs = _runs(tensor(graphs.document_start))

@@ -84,8 +84,9 @@ class Level(nn.Module):
         self.steps = nn.ModuleList(
             step(width if t else in_width, width, gated, first=first and t == 0) for t in range(steps)
         )
-        self.readouts = nn.ModuleList(Readout(width, skip, config.authors) for _ in range(max(steps, 1)))
-        read = sum(readout.out_width for readout in self.readouts)
+        readouts = [Readout(width, skip, config.authors) for _ in range(max(steps, 1))]
+        self.readouts = nn.ModuleList(readouts)
+        read = sum(readout.out_width for readout in readouts)
         self.norm = BatchNorm(read)
         self.dense = nn.Linear(read, width)
 

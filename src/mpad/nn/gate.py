@@ -29,7 +29,7 @@ class GatedUpdate(nn.Module):
         """H, M → H'."""
         if h.device.type == "cpu" and h.dtype == m.dtype and not torch.is_autocast_enabled("cpu"):
             weights = self.from_message.weight, self.from_state.weight, self.from_reset.weight
-            updated: Tensor = _GateInPlace.apply(h, m, self.from_message.bias, *weights)
+            updated: Tensor = _GateInPlace.apply(h, m, self.from_message.bias, *weights)  # type: ignore[no-untyped-call]
             return updated
         gates, candidate = self.from_message(m).split((2 * self.width, self.width), dim=1)
         reset, update = torch.sigmoid(gates + self.from_state(h)).split(self.width, dim=1)

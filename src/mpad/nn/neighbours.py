@@ -45,7 +45,7 @@ class WordNeighbours:
 
     def mean(self, x: Tensor) -> Tensor:
         """D⁻¹ A x: (n_nodes [+ n_graphs], width) → the same shape."""
-        mean: Tensor = _Mean.apply(x.to(torch.promote_types(x.dtype, torch.float32)), self._links)
+        mean: Tensor = _Mean.apply(x.to(torch.promote_types(x.dtype, torch.float32)), self._links)  # type: ignore[no-untyped-call]
         return mean
 
 

@@ -31,7 +31,7 @@ class Attention(nn.Module):
         if self.dense is not None:
             score = torch.tanh(score)
         alpha = segment_softmax(score, owner, n_groups)
-        pooled: Tensor = _WeightedSum.apply(h.to(alpha.dtype), alpha, owner, n_groups)
+        pooled: Tensor = _WeightedSum.apply(h.to(alpha.dtype), alpha, owner, n_groups)  # type: ignore[no-untyped-call]
         return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha
 
 

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from mpad.errors import DataFileError
 
@@ -110,7 +111,7 @@ def _delimited(
     path: Path, content: str, delimiter: str, text: str | None, label: str | None, need_labels: bool
 ) -> Documents:
     # A tab-separated file is taken literally, quotes and all: that is how corpora are passed around.
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     rows = _numbered(path, reader)
     _, header = next(rows, (1, []))
@@ -188,7 +189,8 @@ def _column(
 
 
 def _json_lines(path: Path, content: str, text: str | None, label: str | None, need_labels: bool) -> Documents:
-    texts, labels = [], []
+    texts: list[str] = []
+    labels: list[str] = []
     text_name: str | None = text
     label_name: str | None = label
     for number, line in enumerate(content.split("\n"), start=1):

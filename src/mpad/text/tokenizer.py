@@ -137,7 +137,9 @@ class UnicodeTokenizer(Tokenizer):
 def _unicode_words() -> re.Pattern[str]:
     # Python's \w leaves out combining marks, which would cut Hindi or Thai words at every vowel sign.
     marks = "".join(chr(c) for c in range(0x300, 0x20000) if unicodedata.category(chr(c))[0] == "M")
-    alone = "\u2600-\u27bf\U0001f300-\U0001faff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    alone = (
+        "\u2600-\u27bf\U0001f300-\U0001faff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    )
     letter = f"(?:(?![{alone}])[\\w{marks}])"
     return re.compile(f"[{DOCUMENT_END}{SENTENCE_END}]|[{alone}]|{letter}+(?:['’]{letter}+)*|[!?！？]")
 

@@ -85,9 +85,7 @@ def train_vectors(
     """Learn the rows from the corpus itself by word2vec (gensim; skip-gram, window 5, 5 passes)."""
     word2vec = require("gensim.models.word2vec", extra="vectors")
     sentences = list(iterate_sentences(texts, tokenizer))
-    model = word2vec.Word2Vec(
-        sentences, vector_size=width, window=5, min_count=1, sg=1, epochs=5, seed=seed, workers=1
-    )
+    model = word2vec.Word2Vec(sentences, vector_size=width, window=5, min_count=1, sg=1, epochs=5, seed=seed, workers=1)
     spread = float(np.asarray(model.wv.vectors).std())
     rows = _random_rows(vocabulary.n_rows, width, spread, seed)
     known = [number for number, word in enumerate(vocabulary.words) if word in model.wv]

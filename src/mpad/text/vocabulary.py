@@ -78,9 +78,7 @@ class Vocabulary:
         """Give the row of a word; one of the spare rows if it is unknown."""
         return self._ids[word]
 
-    def encode(
-        self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool = False
-    ) -> EncodedCorpus:
+    def encode(self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool = False) -> EncodedCorpus:
         """Turn documents into ids."""
         ids = self._ids
         parts = [

@@ -14,6 +14,7 @@ from torch.nn import functional
 from mpad.errors import InputError
 from mpad.graph.batch import CorpusTensors, GraphBatch
 from mpad.models.mpad import MPAD
+from mpad.training.examples import Examples
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights
 
@@ -37,28 +38,13 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         if self.max_epochs < 1 or self.batch_size < 1:
-            raise InputError(f"max_epochs and batch_size must be at least 1, not {self.max_epochs} and {self.batch_size}")
+            raise InputError(
+                f"max_epochs and batch_size must be at least 1, not {self.max_epochs} and {self.batch_size}"
+            )
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be above 0, not {self.learning_rate}")
         if self.patience is not None and self.patience < 1:
             raise InputError(f"patience must be at least 1 epoch, or None for no early stopping, not {self.patience}")
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Some documents of a corpus, with what the network should say of them."""
-
-    corpus: CorpusTensors
-    documents: Tensor  # (n,) int64, into the corpus
-    targets: Tensor  # (n,) int64 class numbers, or (n, n_classes) float indicators
-    weights: Tensor  # (n,) float, what each counts in the loss
-
-    def __len__(self) -> int:
-        return self.documents.shape[0]
-
-    def take(self, rows: Tensor) -> "tuple[GraphBatch, Tensor, Tensor]":
-        """Cut out some of the examples: batch, targets, weights."""
-        return self.corpus.take(self.documents[rows]), self.targets[rows], self.weights[rows]
 
 
 @dataclass(frozen=True)
@@ -151,7 +137,7 @@ def train_step(
     with _mixed_precision(targets):
         logits = model(batch).logits
     loss = weighted_loss(logits, targets, weights)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     optimiser.step()
     return loss.detach()
 

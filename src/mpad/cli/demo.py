@@ -1,0 +1,75 @@
+"""`mpad demo`: everything once, on the embedded corpus."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from mpad.classifier import MPADClassifier
+    from mpad.text.readers import Documents
+
+
+def run(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")] = Path("demo-model"),
+    max_epochs: Annotated[int, typer.Option(help="Epochs at most.")] = 30,
+) -> None:
+    """Train, evaluate and explain on the built-in corpus of documentation.
+
+    Example: `mpad demo`
+    """
+    from rich.console import Console
+
+    console = Console()
+    console.print("Reading the documentation of numpy, scipy and scikit-learn …")
+    from mpad.classifier import MPADClassifier
+    from mpad.cli.progress import epoch_bar
+    from mpad.datasets import load_dataset
+
+    dataset = load_dataset("docstrings")
+    train, test = dataset.train, dataset.test
+    console.print(f"{len(train):,} documents to learn from, {len(test):,} to test on, {len(dataset.classes)} areas.\n")
+    classifier = MPADClassifier(vector_size=64, learning_rate=0.003, max_epochs=max_epochs, patience=10, random_state=0)
+    with epoch_bar(max_epochs) as sink:
+        classifier.fit(train.texts, train.labels, sink=sink)
+    accuracy = classifier.score(test.texts, test.labels)
+    console.print(f"\nMPAD (no pretrained vectors)   accuracy {accuracy:.4f}")
+    console.print(f"TF-IDF + linear SVM            accuracy {_baseline(train, test):.4f}   (same split)\n")
+    shown = _an_example(classifier, test.texts, test.labels or [])
+    classifier.explain(" ".join(shown.split()[:60])).show()
+    classifier.save(out)
+    console.print(f"\nThe model is in [bold]{out}[/bold]. Next:")
+    console.print(f"  mpad evaluate {out} docstrings", highlight=False)
+    console.print(f'  echo "Solve a system of equations" | mpad predict {out}', highlight=False)
+    console.print(f'  mpad explain {out} "Draw samples from a distribution" --out why.html', highlight=False)
+    console.print("  mpad fit your.csv --text TEXT_COLUMN --label LABEL_COLUMN --out your-model", highlight=False)
+    if not _on_path():
+        console.print("  [dim](mpad is in .venv/bin: source .venv/bin/activate)[/dim]")
+
+
+def _baseline(train: "Documents", test: "Documents") -> float:
+    """Accuracy of TF-IDF of words and pairs of words with a linear SVM."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    pipeline = make_pipeline(TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LinearSVC())
+    return float(pipeline.fit(train.texts, train.labels).score(test.texts, test.labels))
+
+
+def _an_example(classifier: "MPADClassifier", texts: list[str], labels: list[str]) -> str:
+    """A short test document that the model gets right with some doubt: the most telling kind."""
+    probabilities = classifier.predict_proba(texts)
+    right = classifier.predict(texts) == labels
+    candidates = [
+        (abs(float(row.max()) - 0.9), text)
+        for row, text, ok in zip(probabilities, texts, right, strict=True)
+        if ok and 15 <= len(text.split()) <= 60
+    ]
+    return min(candidates)[1] if candidates else texts[0]
+
+
+def _on_path() -> bool:
+    import shutil
+
+    return shutil.which("mpad") is not None

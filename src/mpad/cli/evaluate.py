@@ -1,0 +1,65 @@
+"""`mpad evaluate`: how good a model is on labelled documents."""
+
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from mpad.cli.data import Data, LabelColumn, ModelFolder, TextColumn, labelled
+from mpad.cli.output import Format, FormatOption, print_rows
+
+
+def run(
+    model: ModelFolder,
+    data: Data,
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    form: FormatOption = Format.table,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+) -> None:
+    """Compare predictions with labels: accuracy, macro-F1, a table per class and the confusion matrix.
+
+    Example: `mpad evaluate my-model test.csv`
+
+    With --format jsonl or csv, one row per class, then one named (all) with accuracy and macro-F1.
+    """
+    texts, labels = labelled(data, text, label, "test")
+    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+    from mpad.classifier import MPADClassifier
+    from mpad.errors import InputError
+
+    classifier = MPADClassifier.load(model, device=device)
+    if classifier.model_.labels.multilabel:
+        raise InputError("this model gives many labels a document; evaluate takes one label a document")
+    classes = [str(name) for name in classifier.classes_]
+    unknown = sorted(set(labels) - set(classes))
+    if unknown:
+        raise InputError(f"{data}: label '{unknown[0]}' is not among the model's classes ({', '.join(classes)})")
+    predicted = [str(name) for name in classifier.predict(texts)]
+    precision, recall, f1, support = precision_recall_fscore_support(
+        labels, predicted, labels=classes, zero_division=0.0
+    )
+    accuracy = float(np.mean(np.array(labels) == np.array(predicted)))
+    macro = float(np.mean(f1[support > 0]))
+    half_width = 1.96 * float(np.sqrt(accuracy * (1 - accuracy) / len(labels)))
+    columns = ["class", "precision", "recall", "f1", "documents"]
+    rows: list[list[str | float | int]] = [
+        [name, float(p), float(r), float(f), int(n)]
+        for name, p, r, f, n in zip(classes, precision, recall, f1, support, strict=True)
+    ]
+    if form is not Format.table:
+        total: list[str | float | int] = ["(all)", float("nan"), accuracy, macro, len(labels)]
+        print_rows(columns, [*rows, total], form)
+        return
+    typer.echo(f"accuracy  {accuracy:.4f} ± {half_width:.4f} (95 %, {len(labels):,} documents)")
+    typer.echo(f"macro-F1  {macro:.4f}\n")
+    print_rows(columns, rows, form)
+    typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
+    matrix = confusion_matrix(labels, predicted, labels=classes)
+    numbers = [str(number) for number in range(1, len(classes) + 1)]
+    print_rows(
+        ["", "class", *numbers],
+        [[number, name, *map(int, row)] for number, name, row in zip(numbers, classes, matrix, strict=True)],
+        form,
+    )

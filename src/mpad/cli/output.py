@@ -1,0 +1,48 @@
+"""Rows → a table, JSON lines or CSV on standard output."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+class Format(StrEnum):
+    """How to print rows."""
+
+    table = "table"
+    jsonl = "jsonl"
+    csv = "csv"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format, title: str | None = None) -> None:
+    """Print rows in the format asked for."""
+    if form is Format.jsonl:
+        for row in rows:
+            sys.stdout.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n")
+    elif form is Format.csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    else:
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        listed = [list(row) for row in rows]
+        for number, column in enumerate(columns):
+            numeric = all(isinstance(row[number], (int, float)) for row in listed)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in listed:
+            table.add_row(*[_cell(value) for value in row])
+        Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:.4f}" if isinstance(value, float) else " ".join(str(value).split())
+    return (text if len(text) <= 100 else text[:99] + "…").replace("[", r"\[")

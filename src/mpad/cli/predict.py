@@ -1,0 +1,41 @@
+"""`mpad predict`: label new documents."""
+
+from typing import Annotated
+
+import typer
+
+from mpad.cli.data import ModelFolder, TextColumn, unlabelled
+from mpad.cli.output import Format, FormatOption, print_rows
+
+
+def run(
+    model: ModelFolder,
+    data: Annotated[str, typer.Argument(help="A data file, or - for standard input, one document a line.")] = "-",
+    text: TextColumn = None,
+    form: FormatOption = Format.table,
+    proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+) -> None:
+    """Label documents: one row each, in their order.
+
+    Example: `mpad predict my-model new.csv --format csv > labels.csv`
+
+    Example: `echo "a moving film" | mpad predict my-model`
+    """
+    texts = unlabelled(data, text)
+    from mpad.store import load_model  # not through the estimator: scikit-learn takes a second to import
+    from mpad.training.device import find_device
+
+    loaded, _ = load_model(model, find_device(device))
+    logits = loaded.logits(texts)
+    probabilities = loaded.labels.probabilities(logits)
+    classes = [str(label) for label in loaded.labels.classes]
+    chosen = loaded.labels.decide(logits)
+    rows = []
+    for document, label, row in zip(texts, chosen, probabilities.tolist(), strict=True):
+        if loaded.labels.multilabel:
+            named = " ".join(name for name, on in zip(classes, label, strict=True) if on)
+        else:
+            named = str(label)
+        rows.append([named, max(row), *(row if proba else []), document])
+    print_rows(["label", "probability", *(classes if proba else []), "text"], rows, form)

@@ -1,0 +1,3 @@
+"""The names of the datasets, known without loading any."""
+
+NAMES = ("docstrings",)

@@ -1,0 +1,44 @@
+"""What the network learns from: documents of a corpus with their targets and weights."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpad.graph.batch import CorpusTensors, GraphBatch
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Some documents of a corpus, with what the network should say of them."""
+
+    corpus: CorpusTensors
+    documents: Tensor  # (n,) int64, into the corpus
+    targets: Tensor  # (n,) int64 class numbers, or (n, n_classes) float indicators
+    weights: Tensor  # (n,) float, what each counts in the loss
+
+    def __len__(self) -> int:
+        return self.documents.shape[0]
+
+    def take(self, rows: Tensor) -> tuple[GraphBatch, Tensor, Tensor]:
+        """Cut out some of the examples: batch, targets, weights."""
+        return self.corpus.take(self.documents[rows]), self.targets[rows], self.weights[rows]
+
+
+def make_examples(
+    corpus: CorpusTensors,
+    documents: NDArray[np.int64],
+    targets: NDArray[Any],
+    weights: NDArray[np.float32] | None = None,
+) -> Examples:
+    """Choose documents of a corpus; `targets` and `weights` have one row for each document of the corpus."""
+    if weights is None:
+        weights = np.ones(len(targets), np.float32)
+
+    def tensor(array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(corpus.device)
+
+    return Examples(corpus, tensor(documents), tensor(targets[documents]), tensor(weights[documents]))

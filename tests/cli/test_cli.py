@@ -1,0 +1,147 @@
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from mpad.cli.main import app
+
+runner = CliRunner()
+
+
+def mpad(*arguments, stdin=None, check=True):
+    """Run the real command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from mpad.cli.main import main; main()", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200", "PYTHONWARNINGS": "error"},
+        timeout=120,
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, fruit_corpus):
+    path = tmp_path_factory.mktemp("data") / "fruit.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["what", "kind"])
+        writer.writerows(zip(*fruit_corpus, strict=True))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    folder = data.parent / "model"
+    arguments = "--hidden 16 --max-epochs 25 --learning-rate 0.01 --batch-size 32 --patience 100".split()
+    done = mpad("fit", data, "--text", "what", "--label", "kind", "--out", folder, *arguments)
+    assert "120 documents, 2 classes; kept epoch" in done.stderr and f"saved to {folder}" in done.stderr
+    assert done.stdout == "" and "epoch  25/25" in done.stderr
+    return folder
+
+
+def test_predict_from_a_file_and_in_every_format(model, data):
+    rows = list(csv.DictReader(io.StringIO(mpad("predict", model, data, "--text", "what", "-f", "csv").stdout)))
+    assert len(rows) == 120 and set(rows[0]) == {"label", "probability", "text"}
+    lines = mpad("predict", model, data, "--text", "what", "-f", "jsonl", "--proba").stdout.splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["label"] for record in records] == [row["label"] for row in rows]
+    assert records[0]["fruit"] + records[0]["tool"] == pytest.approx(1)
+    assert "label" in mpad("predict", model, data, "--text", "what").stdout
+
+
+def test_predict_from_standard_input_a_document_a_line(model):
+    done = mpad("predict", model, "--format", "jsonl", stdin="a ripe plum\n\nthe drill")
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["a ripe plum", "", "the drill"]
+    assert mpad("predict", model, "-", "-f", "jsonl", stdin="").stdout == ""
+
+
+def test_evaluate(model, data):
+    done = mpad("evaluate", model, data, "--text", "what", "--label", "kind")
+    for part in ("accuracy", "±", "macro-F1", "confusion matrix", "precision", "fruit", "tool"):
+        assert part in done.stdout
+    lines = mpad("evaluate", model, data, "--text", "what", "--label", "kind", "-f", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["class"] for line in lines] == ["fruit", "tool", "(all)"]
+
+
+def test_explain_in_every_view(model, tmp_path):
+    assert "plum" in mpad("explain", model, "a ripe plum").stdout
+    record = json.loads(mpad("explain", model, "-", "--format", "json", "--label", "tool", stdin="a plum").stdout)
+    assert record["label"] == "tool" and record["predicted"] == "fruit"
+    done = mpad("explain", model, "a ripe plum", "--out", tmp_path / "why.html")
+    assert "written to" in done.stderr and (tmp_path / "why.html").read_text().startswith("<!doctype html>")
+
+
+def test_info(model):
+    facts = json.loads(mpad("info", model, "--json").stdout)
+    assert facts["classes"] == ["fruit", "tool"] and facts["hidden"] == 16
+    assert "fruit, tool" in mpad("info", model).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["predict", "NOWHERE"], "no such folder"),
+        (["predict", "MODEL", "nothing.csv"], "nothing.csv: no such file"),
+        (["predict", "MODEL", "DATA"], "no column of text among what, kind; name it with --text"),
+        (["evaluate", "MODEL", "DATA", "--text", "what", "--label", "what"], "is not among the model's classes"),
+        (["explain", "MODEL", "a", "--method", "magic"], "no method 'magic'"),
+        (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "x", "--variant", "star"], "no variant 'star'"),
+        (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "x", "--vectors", "no.bin"], "no such file"),
+        (["info", "."], "config.json: no such file"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_1(model, data, tmp_path, arguments, said):
+    named = {"MODEL": model, "DATA": data, "NOWHERE": tmp_path / "nowhere", ".": tmp_path}
+    done = mpad(*[named.get(argument, argument) for argument in arguments], stdin="", check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("mpad: ") and said in done.stderr and done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bad_data_file_names_the_line(model, tmp_path):
+    (tmp_path / "bad.csv").write_bytes(b"text\nok\n\xff\n")
+    done = mpad("predict", model, tmp_path / "bad.csv", check=False)
+    assert done.returncode == 1 and "bad.csv, line 3: byte 0xff is not UTF-8" in done.stderr
+
+
+def test_wrong_usage_is_exit_code_2():
+    assert runner.invoke(app, ["fit"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "explain", "info", "demo"])
+def test_help_explains_with_an_example(command):
+    result = runner.invoke(app, [command, "--help"])
+    assert result.exit_code == 0 and f"mpad {command}" in result.output and "Example" in result.output
+
+
+def test_version():
+    assert runner.invoke(app, ["--version"]).output.startswith("mpad 0.")
+
+
+def test_a_closed_pipe_is_no_error(model):
+    run = f"{sys.executable} -c 'from mpad.cli.main import main; main()' predict {model} -f jsonl"
+    command = f'yes "some words" | head -n 20000 | {run} | head -n 1'
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr and done.stdout.count("\n") == 1
+
+
+def test_demo_from_start_to_end(tmp_path):
+    done = mpad("demo", "--out", tmp_path / "demo", "--max-epochs", "2")
+    for part in (
+        "documents to learn from",
+        "no pretrained vectors",
+        "TF-IDF + linear SVM",
+        "probability",
+        "Next:",
+    ):
+        assert part in done.stdout
+    assert (tmp_path / "demo" / "model.safetensors").exists()

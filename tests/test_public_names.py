@@ -1,0 +1,19 @@
+import subprocess
+import sys
+
+import pytest
+
+import mpad
+
+
+def test_public_names_exist_and_no_others():
+    for name in mpad.__all__:
+        assert getattr(mpad, name) is not None
+    assert dir(mpad) == sorted(mpad.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        mpad.nothing  # noqa: B018
+
+
+def test_graphs_alone_do_not_wait_for_torch():
+    code = "import sys; from mpad import graphs_of_words; graphs_of_words(['a b']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

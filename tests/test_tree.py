@@ -1,0 +1,67 @@
+"""The tree reads like the data flow, and the README's picture of it is true."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "mpad"
+MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
+
+# Stages from the top of the flow to the bottom; a module imports only its own stage and those above.
+STAGES = [
+    ["version", "errors", "extras"],
+    ["text"],
+    ["graph"],
+    ["nn"],
+    ["models"],
+    ["labels", "inputs", "presets"],
+    ["training"],
+    ["document_model"],
+    ["explain"],
+    ["store"],
+    ["classifier"],
+    ["datasets"],
+    ["cli"],
+]
+LEVEL = {name: level for level, names in enumerate(STAGES) for name in names}
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse((SOURCE / path).read_text())
+    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return {name for name in names if name.startswith("mpad.")}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if path.name != "__init__.py" or len(path.parts) > 1], ids=str
+)
+def test_imports_point_upwards(path):
+    own = path.parts[0].removesuffix(".py")
+    for name in imported(path):
+        assert LEVEL[name.split(".")[1]] <= LEVEL[own], f"{path} imports {name}, which is below it"
+
+
+def test_every_module_is_named_in_the_readme():
+    tree = re.search(r"```\nsrc/mpad/\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert tree, "the README has a tree"
+    named = set(re.findall(r"(\w+)\.py", tree.group(1)))
+    assert named == {path.stem for path in MODULES if path.stem != "__init__" or len(path.parts) == 1}
+
+
+def test_no_junk_drawers():
+    assert not {path.stem for path in MODULES} & {"utils", "util", "helpers", "common", "misc"}
+
+
+def test_files_hold_one_idea():
+    long = {str(path): lines for path in MODULES if (lines := len((SOURCE / path).read_text().splitlines())) > 310}
+    assert not long
+
+
+def test_tests_mirror_the_source():
+    """Every package of the source has its folder of tests."""
+    packages = {path.parts[0] for path in MODULES if len(path.parts) > 1}
+    assert packages <= {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
