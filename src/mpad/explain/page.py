@@ -12,7 +12,7 @@ _STYLE = """
 .mpad .how { color: #59636e; font-size: .85rem; margin: 0 0 1rem; }
 .mpad .text { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 1.2rem; }
 .mpad mark { color: inherit; border-radius: .25em; padding: .1em .12em; background: none; }
-.mpad .columns { display: flex; flex-wrap: wrap; gap: 1rem 3rem; }
+.mpad .columns { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem 3rem; }
 .mpad table { border-collapse: collapse; font-size: .9rem; }
 .mpad th { text-align: left; color: #59636e; font-weight: 600; padding: 0 1rem .2rem 0; }
 .mpad td { padding: 0 1rem .1rem 0; }
@@ -23,7 +23,7 @@ _STYLE = """
   .mpad .how, .mpad th { color: #9198a1; }
 }
 """.replace("FOR", ", ".join(map(str, FOR)))
-_MOST_CLASSES = 12
+_MOST_CLASSES = 6
 
 
 def to_html(explanation: Explanation) -> str:

@@ -121,7 +121,8 @@ class MPAD(nn.Module):
             self.vectors = nn.Parameter(table)
         else:
             self.register_buffer("vectors", table, persistent=False)
-        self.input_dropout = Dropout(config.dropout if config.authors else 0.0)
+        # The paper drops nothing here; vectors that are learnt from few documents need it.
+        self.input_dropout = Dropout(config.dropout if config.authors or config.learn_vectors else 0.0)
         self.words = Level(config, config.vector_width, config.steps, config.master_node, first=True)
         self.sentences = None
         if config.hierarchical:
@@ -147,7 +148,7 @@ class MPAD(nn.Module):
         distinct, index = torch.unique(batch.words, return_inverse=True)
         if self.config.master_node:
             index = torch.cat([index, index.new_full((batch.n_graphs,), distinct.shape[0])])
-        return RepeatedRows(self.input_dropout(self.vectors[distinct]), index)
+        return RepeatedRows(self.input_dropout(self.vectors.index_select(0, distinct)), index)
 
     def sentence_graph(self, batch: GraphBatch) -> Neighbours:
         """The graph over the sentences of each document."""

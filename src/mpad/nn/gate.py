@@ -46,7 +46,7 @@ class _GateInPlace(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, m: Tensor, bias: Tensor, w: Tensor, u: Tensor, u_reset: Tensor) -> Tensor:
         width = h.shape[1]
-        rzc = torch.addmm(bias, m, w.t())  # (nodes, 3 · width)
+        rzc = (m @ w.t()).add_(bias)  # (nodes, 3 · width); addmm would first write the bias into every row
         gates, c = rzc[:, : 2 * width], rzc[:, 2 * width :]
         gates.addmm_(h, u.t()).sigmoid_()
         reset_h = gates[:, :width] * h

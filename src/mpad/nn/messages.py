@@ -5,6 +5,7 @@ they are averaged: where H holds word vectors, the mean runs over `width` column
 the distinct words of the batch instead of its nodes.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -34,10 +35,13 @@ class MessagePassing(nn.Module):
 
     def forward(self, h: Tensor | RepeatedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
-        sent = project(h, self.sent.weight)
-        inbox = functional.relu(neighbours.mean(sent) + self.sent.bias, inplace=True)
-        message = functional.relu(self.heard(inbox), inplace=True)
-        state = h if self.state is None else project(h, self.state.weight)
+        if self.state is None:
+            sent, state = project(h, self.sent.weight), h
+        else:  # one product for both
+            both = project(h, torch.cat([self.sent.weight, self.state.weight]))
+            sent, state = both[:, : self.width], both[:, self.width :]
+        inbox = functional.relu(neighbours.mean(sent).add_(self.sent.bias), inplace=True)
+        message = functional.relu(project(inbox, self.heard.weight).add_(self.heard.bias), inplace=True)
         return self.combine(state, message)
 
 

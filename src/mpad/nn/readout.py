@@ -26,29 +26,40 @@ class Attention(nn.Module):
 
     def forward(self, h: Tensor, owner: Tensor, n_groups: int) -> tuple[Tensor, Tensor]:
         """H → u, α."""
-        score = self.context(torch.tanh(self.align(h))).squeeze(1)
-        score = score.to(torch.promote_types(score.dtype, torch.float32))
-        if self.dense is not None:
-            score = torch.tanh(score)
-        alpha = segment_softmax(score, owner, n_groups)
-        pooled: Tensor = _WeightedSum.apply(h.to(alpha.dtype), alpha, owner, n_groups)  # type: ignore[no-untyped-call]
+        h = h.to(torch.promote_types(h.dtype, torch.float32))
+        aligned = torch.tanh(self.align(h)).to(h.dtype)
+        pooled, alpha = _Pool.apply(h, aligned, self.context.weight[0], owner, n_groups, self.dense is not None)  # type: ignore[no-untyped-call]
         return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha
 
 
-class _WeightedSum(torch.autograd.Function):
-    """u_g = Σ α_i H_i over the rows i of group g, without keeping α_i H_i."""
+class _Pool(torch.autograd.Function):
+    """H, Y, v → u, α: score, softmax and weighted sum in few passes, with the derivative by hand.
+
+    α itself is for looking at: no gradient flows back through it.
+    """
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, alpha: Tensor, owner: Tensor, n_groups: int) -> Tensor:
-        ctx.save_for_backward(h, alpha, owner)
-        return segment_sum(h * alpha[:, None], owner, n_groups)
+    def forward(
+        ctx: Any, h: Tensor, y: Tensor, v: Tensor, owner: Tensor, n_groups: int, bounded: bool
+    ) -> tuple[Tensor, Tensor]:
+        score = y.mv(v)
+        if bounded:
+            score.tanh_()
+        alpha = segment_softmax(score, owner, n_groups)
+        ctx.save_for_backward(h, y, v, owner, score, alpha)
+        ctx.bounded, ctx.n_groups = bounded, n_groups
+        ctx.mark_non_differentiable(alpha)
+        return segment_sum(h * alpha[:, None], owner, n_groups), alpha
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        h, alpha, owner = ctx.saved_tensors
-        g = gradients[0].index_select(0, owner)
-        d_alpha = torch.linalg.vecdot(g, h)
-        return g.mul_(alpha[:, None]), d_alpha, None, None
+        h, y, v, owner, score, alpha = ctx.saved_tensors
+        d_h = gradients[0].index_select(0, owner)
+        d_alpha = (d_h * h).sum(1).mul_(alpha)
+        d_score = d_alpha - alpha * segment_sum(d_alpha, owner, ctx.n_groups).index_select(0, owner)
+        if ctx.bounded:
+            d_score *= 1 - score * score
+        return d_h.mul_(alpha[:, None]), torch.outer(d_score, v), y.t().mv(d_score), None, None, None
 
 
 class Readout(nn.Module):

@@ -16,5 +16,5 @@ def segment_softmax(score: Tensor, owner: Tensor, n_groups: int) -> Tensor:
     """exp(score) / Σ exp(score) within each group: (n_rows,) → (n_rows,)."""
     with torch.no_grad():  # a constant per group leaves the softmax as it is, and keeps exp in range
         highest = score.new_full((n_groups,), -torch.inf).scatter_reduce(0, owner, score, "amax")
-    exponential = torch.exp(score - highest[owner])
-    return exponential / segment_sum(exponential, owner, n_groups)[owner]
+    exponential = torch.exp(score - highest.index_select(0, owner))
+    return exponential / segment_sum(exponential, owner, n_groups).index_select(0, owner)

@@ -1,0 +1,27 @@
+"""How things are timed: whole pieces in turn, so that a noisy machine slows all of them alike."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds that a piece of work took: medians over the rounds."""
+
+    wall: float
+    cpu: float
+
+
+def in_turn(pieces: dict[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
+    """Time each piece once a round."""
+    wall: dict[str, list[float]] = {name: [] for name in pieces}
+    cpu: dict[str, list[float]] = {name: [] for name in pieces}
+    for _ in range(rounds):
+        for name, piece in pieces.items():
+            start_wall, start_cpu = time.perf_counter(), time.process_time()
+            piece()
+            wall[name].append(time.perf_counter() - start_wall)
+            cpu[name].append(time.process_time() - start_cpu)
+    return {name: Timing(statistics.median(wall[name]), statistics.median(cpu[name])) for name in pieces}
