@@ -1,5 +1,7 @@
 """A training epoch on the CPU, against the same network over padded batches."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -9,9 +11,10 @@ from benchmarks.corpus import Corpus, long_documents, short_documents
 from benchmarks.measure import in_turn
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
-from mpad.graph import graphs_of_words
+from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD, MPADConfig, Variant
+from mpad.text.vocabulary import Vocabulary
 from mpad.training.examples import Examples, make_examples
 from mpad.training.loop import run_epoch
 
@@ -21,17 +24,35 @@ _PRODUCTS = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mv",
 def run() -> list[Row]:
     """Flat and hierarchical, in the paper's and the authors' design; d = 64, batch 128, 300-wide vectors."""
     torch.set_num_threads(2)
-    short, long, sentences = short_documents(10_000), long_documents(768), long_documents(256, seed=1)
+    short, long = _prepare(short_documents(10_000), False), _prepare(long_documents(768), False)
     rows = [_row(short, "mpad", authors, target="3") for authors in (True, False)]
     rows += [_row(long, "mpad", authors, target="7") for authors in (True, False)]
+    sentences, many = _prepare(short_documents(2_560), True), _prepare(long_documents(128, seed=1), True)
     variants: tuple[Variant, ...] = ("sentence-att", "clique", "path")
-    return rows + [_row(sentences, variant, authors=False, target="9") for variant in variants]
+    rows += [_row(sentences, variant, authors, target="9") for authors in (True, False) for variant in variants]
+    return [*rows, _row(many, "clique", authors=False, target="9")]
 
 
-def _row(corpus: Corpus, variant: Variant, authors: bool, target: str) -> Row:
-    hierarchical = variant != "mpad"
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus, packed by us and padded by the yardstick."""
+
+    corpus: Corpus
+    graphs: PackedGraphs
+    vocabulary: Vocabulary
+    batches: list[straightforward.PaddedBatch]
+    n_padded_words: int
+
+
+def _prepare(corpus: Corpus, hierarchical: bool) -> Prepared:
     graphs, vocabulary = graphs_of_words(corpus.texts, per="sentence" if hierarchical else "document")
-    config = MPADConfig(2, 300, vocabulary.n_rows, variant, authors=authors)
+    batches, words = straightforward.prepare(corpus.texts, corpus.labels, hierarchical)
+    return Prepared(corpus, graphs, vocabulary, batches, len(words) + 1)
+
+
+def _row(prepared: Prepared, variant: Variant, authors: bool, target: str) -> Row:
+    corpus, graphs, batches = prepared.corpus, prepared.graphs, prepared.batches
+    config = MPADConfig(2, 300, prepared.vocabulary.n_rows, variant, authors=authors)
     torch.manual_seed(0)
     packed = MPAD(config)
     packed.vectors.normal_(std=0.1)
@@ -39,8 +60,7 @@ def _row(corpus: Corpus, variant: Variant, authors: bool, target: str) -> Row:
     optimiser = torch.optim.Adam(packed.parameters(), fused=True)
     generator = np.random.default_rng(0)
 
-    batches, words = straightforward.prepare(corpus.texts, corpus.labels, hierarchical)
-    padded = PaddedMPAD(config, torch.randn(len(words) + 1, 300) * 0.1)
+    padded = PaddedMPAD(config, torch.randn(prepared.n_padded_words, 300) * 0.1)
     trained = [parameter for parameter in padded.parameters() if parameter.requires_grad]
     padded_optimiser = torch.optim.Adam(trained)
 

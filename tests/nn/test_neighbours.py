@@ -4,7 +4,7 @@ import torch
 
 from mpad.graph import graphs_of_words, to_scipy
 from mpad.graph.batch import CorpusTensors
-from mpad.nn.neighbours import Clique, Path, WordNeighbours
+from mpad.nn.neighbours import Clique, Path, WordNeighbours, mean
 
 TEXTS = ["a b c a b d", "", "x", "b a. c. d e"]
 
@@ -33,7 +33,7 @@ def test_words_get_the_mean_of_their_incoming_neighbours(master, renormalise):
     graphs, batch = batch_of()
     matrix = written_out(graphs, master, renormalise)
     x = torch.randn(matrix.shape[0], 3, dtype=torch.float64)
-    assert torch.allclose(WordNeighbours(batch, master, renormalise).mean(x), matrix @ x, atol=1e-6)
+    assert torch.allclose(WordNeighbours(batch, master, renormalise).heard(x), matrix @ x, atol=1e-6)
     if renormalise:
         rows = matrix.sum(1)
         assert torch.all((rows - 1).abs().lt(1e-9) | (rows == 0))
@@ -45,21 +45,28 @@ def test_gradients(master):
     neighbours = WordNeighbours(batch, master, True)
     n = batch.words.shape[0] + batch.n_graphs * master
     x = torch.randn(n, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(neighbours.mean, x, atol=1e-6)
+    assert torch.autograd.gradcheck(lambda x: mean(neighbours, x), x, atol=1e-6)
 
 
 def test_sentences_in_a_clique_hear_all_others():
     _, batch = batch_of("sentence")
     x = torch.randn(batch.n_graphs, 2)  # documents of 1, 1, 1 and 3 sentences
-    heard = Clique(batch, renormalise=True).mean(x)
+    heard = Clique(batch, renormalise=True).heard(x)
     assert torch.equal(heard[:3], torch.zeros(3, 2))
     assert torch.allclose(heard[3], (x[4] + x[5]) / 2, atol=1e-6)
-    assert torch.allclose(Clique(batch, renormalise=False).mean(x)[4], x[3] + x[5], atol=1e-6)
+    assert torch.allclose(Clique(batch, renormalise=False).heard(x)[4], x[3] + x[5], atol=1e-6)
 
 
 def test_sentences_on_a_path_hear_the_one_before():
     _, batch = batch_of("sentence")
     x = torch.randn(batch.n_graphs, 2)
-    heard = Path(batch).mean(x)
+    heard = Path(batch).heard(x)
     assert torch.equal(heard[:4], torch.zeros(4, 2))
     assert torch.equal(heard[4], x[3]) and torch.equal(heard[5], x[4])
+
+
+@pytest.mark.parametrize("kind", [Path, lambda batch: Clique(batch, True), lambda batch: Clique(batch, False)])
+def test_gradients_between_sentences(kind):
+    _, batch = batch_of("sentence")
+    x = torch.randn(batch.n_graphs, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: mean(kind(batch), x), x)

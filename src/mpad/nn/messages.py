@@ -5,12 +5,14 @@ they are averaged: where H holds word vectors, the mean runs over `width` column
 the distinct words of the batch instead of its nodes.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.nn.gate import GatedUpdate, NeighboursOnly
-from mpad.nn.neighbours import Neighbours
+from mpad.nn.gate import GatedUpdate, NeighboursOnly, gate_backward, gate_forward, runs_by_hand
+from mpad.nn.neighbours import Neighbours, mean
 from mpad.nn.norm import BatchNorm
 from mpad.nn.rows import RepeatedRows, project
 
@@ -39,10 +41,38 @@ class MessagePassing(nn.Module):
             sent, state = project(h, self.sent.weight), h
         else:  # one product for both
             both = project(h, torch.cat([self.sent.weight, self.state.weight]))
-            sent, state = both[:, : self.width], both[:, self.width :]
-        inbox = functional.relu(neighbours.mean(sent).add_(self.sent.bias), inplace=True)
-        message = functional.relu(project(inbox, self.heard.weight).add_(self.heard.bias), inplace=True)
-        return self.combine(state, message)
+            sent, state = both.split(self.width, dim=1)
+        if isinstance(self.combine, GatedUpdate) and runs_by_hand(sent):
+            weights = self.sent.bias, self.heard.weight, self.heard.bias, *self.combine.weights()
+            updated: Tensor = _Step.apply(sent, state, neighbours, *weights)  # type: ignore[no-untyped-call]
+            return updated
+        inbox = functional.relu(mean(neighbours, sent) + self.sent.bias)
+        return self.combine(state, functional.relu(self.heard(inbox)))
+
+
+class _Step(torch.autograd.Function):
+    """H W₁, H W₀ → H': all of a step after its first map, with the derivative by hand."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, sent: Tensor, state: Tensor, neighbours: Neighbours, b1: Tensor, w2: Tensor, b2: Tensor, *gate: Tensor
+    ) -> Tensor:
+        inbox = neighbours.heard(sent).add_(b1).relu_()
+        message = (inbox @ w2.t()).add_(b2).relu_()
+        updated, rzc, reset_h = gate_forward(state, message, *gate)
+        ctx.neighbours = neighbours
+        ctx.save_for_backward(inbox, w2, state, message, rzc, reset_h, *gate[1:])
+        return updated
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        inbox, w2, state, message, *rest = ctx.saved_tensors
+        d_state, d_message, *d_gate = gate_backward(gradients[0], state, message, *rest)
+        torch.ops.aten.threshold_backward(d_message, message, 0, grad_input=d_message)  # through the ReLU
+        d_inbox = d_message @ w2
+        torch.ops.aten.threshold_backward(d_inbox, inbox, 0, grad_input=d_inbox)
+        d_sent = ctx.neighbours.transposed(d_inbox)
+        return d_sent, d_state, None, d_inbox.sum(0), d_message.t() @ inbox, d_message.sum(0), *d_gate
 
 
 class AuthorsMessagePassing(nn.Module):
@@ -69,6 +99,6 @@ class AuthorsMessagePassing(nn.Module):
         """H → H'."""
         entered = project(h, self.enter.weight) + self.enter.bias
         x = self.state(functional.relu(self.enter_norm(entered)))
-        inbox = neighbours.mean(project(x, self.sent.weight)) + self.sent.bias
+        inbox = mean(neighbours, project(x, self.sent.weight)) + self.sent.bias
         message = self.heard(functional.relu(self.sent_norm(inbox)))
         return self.combine(x, message)

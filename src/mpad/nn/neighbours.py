@@ -1,10 +1,9 @@
 """Who sends messages to whom: D⁻¹ A H of equation 4, without ever forming D or A.
 
-Three kinds of graph, each with one method, `mean`: rows in, for each row the weighted mean of its incoming
-neighbours' rows out (their weighted sum, without renormalisation). All of them are linear in the rows.
+Three kinds of graph, each a linear map over rows with its transpose: for each row the weighted mean of its incoming
+neighbours' rows (their weighted sum, without renormalisation).
 """
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -15,11 +14,32 @@ from mpad.nn.segments import segment_sum
 
 
 class Neighbours(Protocol):
-    """A graph over rows."""
+    """A graph over rows. Both maps are (rows, width) → (rows, width) and know nothing of gradients."""
 
-    def mean(self, x: Tensor) -> Tensor:
-        """D⁻¹ A x: (rows, width) → (rows, width)."""
+    def heard(self, x: Tensor) -> Tensor:
+        """D⁻¹ A x, what each row hears."""
         ...
+
+    def transposed(self, g: Tensor) -> Tensor:
+        """(D⁻¹ A)ᵀ g, the gradient of `heard`."""
+        ...
+
+
+def mean(neighbours: Neighbours, x: Tensor) -> Tensor:
+    """D⁻¹ A x with its gradient: (rows, width) → (rows, width)."""
+    heard: Tensor = _Mean.apply(x.to(torch.promote_types(x.dtype, torch.float32)), neighbours)  # type: ignore[no-untyped-call]
+    return heard
+
+
+class _Mean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, neighbours: Neighbours) -> Tensor:
+        ctx.neighbours = neighbours
+        return neighbours.heard(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return ctx.neighbours.transposed(gradients[0]), None
 
 
 class WordNeighbours:
@@ -33,72 +53,57 @@ class WordNeighbours:
     """
 
     def __init__(self, batch: GraphBatch, master: bool, renormalise: bool) -> None:
-        n_nodes, weight = batch.words.shape[0], batch.weight
-        share, part = weight.new_ones(n_nodes), weight.new_ones(batch.n_graphs)
+        self._n, weight = batch.words.shape[0], batch.weight
+        share, part = weight.new_ones(self._n), weight.new_ones(batch.n_graphs)
         if renormalise:
-            degree = weight.new_zeros(n_nodes).index_add_(0, batch.target, weight)
+            degree = weight.new_zeros(self._n).index_add_(0, batch.target, weight)
             share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
             part = 1.0 / batch.size.clamp(min=1).to(weight.dtype)
-            weight = weight * share[batch.target]
-        owner = batch.owner if master else None
-        self._links = _Links(batch.source, batch.target, weight[:, None], owner, share[:, None], part[:, None])
+            weight = weight * share.index_select(0, batch.target)
+        self._source, self._target = batch.source, batch.target
+        self._weight = weight[:, None]  # (n_edges, 1), divided by the target's degree
+        self._owner = batch.owner if master else None
+        self._share = share[:, None]  # (n_nodes, 1), what its master's row counts for a word
+        self._part = part[:, None]  # (n_graphs, 1), what a word's row counts for its master
 
-    def mean(self, x: Tensor) -> Tensor:
-        """D⁻¹ A x: (n_nodes [+ n_graphs], width) → the same shape."""
-        mean: Tensor = _Mean.apply(x.to(torch.promote_types(x.dtype, torch.float32)), self._links)  # type: ignore[no-untyped-call]
-        return mean
-
-
-@dataclass(frozen=True)
-class _Links:
-    source: Tensor  # (n_edges,)
-    target: Tensor  # (n_edges,)
-    weight: Tensor  # (n_edges, 1), divided by the target's degree
-    owner: Tensor | None  # (n_nodes,) graph of each node; None: no master
-    share: Tensor  # (n_nodes, 1) what its master's row counts for a word
-    part: Tensor  # (n_graphs, 1) what a word's row counts for its master
-
-
-class _Mean(torch.autograd.Function):
-    """y = S x and its gradient Sᵀ g, neither of which keeps a row per edge in memory."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, links: _Links) -> Tensor:
-        ctx.links = links
-        y = torch.zeros_like(x)
-        words = y[: links.share.shape[0]]
-        if links.owner is not None:
-            n = words.shape[0]
-            torch.mul(x[n:].index_select(0, links.owner), links.share, out=words)
-            y[n:].index_add_(0, links.owner, x[:n]).mul_(links.part)
-        words.index_add_(0, links.target, x.index_select(0, links.source).mul_(links.weight))
+    def heard(self, x: Tensor) -> Tensor:
+        """D⁻¹ A x."""
+        y, n = torch.zeros(x.shape, dtype=x.dtype, device=x.device), self._n
+        if self._owner is not None:
+            torch.mul(x[n:].index_select(0, self._owner), self._share, out=y[:n])
+            y[n:].index_add_(0, self._owner, x[:n]).mul_(self._part)
+        y[:n].index_add_(0, self._target, x.index_select(0, self._source).mul_(self._weight))
         return y
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (g,), links = gradients, ctx.links
-        x = torch.zeros_like(g)
-        words = x[: links.share.shape[0]]
-        if links.owner is not None:
-            n = words.shape[0]
-            torch.index_select(g[n:] * links.part, 0, links.owner, out=words)
-            x[n:].index_add_(0, links.owner, g[:n] * links.share)
-        words.index_add_(0, links.source, g.index_select(0, links.target).mul_(links.weight))
-        return x, None
+    def transposed(self, g: Tensor) -> Tensor:
+        """(D⁻¹ A)ᵀ g."""
+        x, n = torch.zeros(g.shape, dtype=g.dtype, device=g.device), self._n
+        if self._owner is not None:
+            torch.index_select(g[n:] * self._part, 0, self._owner, out=x[:n])
+            x[n:].index_add_(0, self._owner, g[:n] * self._share)
+        x[:n].index_add_(0, self._source, g.index_select(0, self._target).mul_(self._weight))
+        return x
 
 
 class Clique:
-    """A complete graph over the sentences of each document: (Σ x of the document − x itself) / (sentences − 1)."""
+    """A complete graph over the sentences of each document: (Σ x of the document − x itself) / (sentences − 1).
+
+    Its matrix is symmetric. A document's only sentence hears zeros.
+    """
 
     def __init__(self, batch: GraphBatch, renormalise: bool) -> None:
         self._owner, self._n_documents = batch.graph_owner, batch.n_documents
-        others = (batch.graph_count - 1).clamp(min=1)[batch.graph_owner]
+        others = (batch.graph_count - 1).clamp(min=1).index_select(0, batch.graph_owner)
         self._divisor = others[:, None] if renormalise else None
 
-    def mean(self, x: Tensor) -> Tensor:
-        """D⁻¹ A x: (n_graphs, width) → the same shape; a document's only sentence gets zeros."""
-        total = segment_sum(x, self._owner, self._n_documents)[self._owner] - x
-        return total if self._divisor is None else total / self._divisor
+    def heard(self, x: Tensor) -> Tensor:
+        """D⁻¹ A x."""
+        total = segment_sum(x, self._owner, self._n_documents).index_select(0, self._owner).sub_(x)
+        return total if self._divisor is None else total.div_(self._divisor)
+
+    def transposed(self, g: Tensor) -> Tensor:
+        """(D⁻¹ A)ᵀ g."""
+        return self.heard(g)
 
 
 class Path:
@@ -106,9 +111,14 @@ class Path:
 
     def __init__(self, batch: GraphBatch) -> None:
         owner = batch.graph_owner
-        self._follows = torch.zeros_like(owner, dtype=torch.bool)
-        self._follows[1:] = owner[1:] == owner[:-1]
+        follows = torch.zeros_like(owner, dtype=torch.bool)
+        follows[1:] = owner[1:] == owner[:-1]
+        self._follows = follows[:, None]
 
-    def mean(self, x: Tensor) -> Tensor:
-        """D⁻¹ A x: (n_graphs, width) → the same shape."""
-        return x.roll(1, 0) * self._follows[:, None]
+    def heard(self, x: Tensor) -> Tensor:
+        """D⁻¹ A x."""
+        return x.roll(1, 0).mul_(self._follows)
+
+    def transposed(self, g: Tensor) -> Tensor:
+        """(D⁻¹ A)ᵀ g."""
+        return (g * self._follows).roll(-1, 0)
