@@ -46,6 +46,7 @@ def _train(kind: str) -> None:
     from mpad.graph import graphs_of_words
     from mpad.graph.batch import CorpusTensors
     from mpad.models.mpad import MPAD, MPADConfig
+    from mpad.training.adam import FlatAdam
     from mpad.training.examples import make_examples
     from mpad.training.loop import run_epoch
 
@@ -59,7 +60,7 @@ def _train(kind: str) -> None:
     model = MPAD(MPADConfig(2, 300, vocabulary.n_rows))
     if kind != "nothing":
         examples = make_examples(CorpusTensors(graphs), np.arange(len(graphs)), np.arange(len(graphs)) % 2)
-        optimiser = torch.optim.Adam(model.parameters(), fused=True)
+        optimiser = FlatAdam(model.parameters(), 0.001)
         for _ in range(2):
             run_epoch(model, optimiser, examples, 128, np.random.default_rng(0))
 

@@ -114,7 +114,7 @@ class PaddedMPAD(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding.from_pretrained(vectors, freeze=True)
-        self.input_dropout = nn.Dropout(config.dropout if config.authors else 0.0)
+        self.input_dropout = nn.Dropout(config.dropout)
         self.words = PaddedLevel(config, config.vector_width, config.steps, master=True, first=True)
         self.sentences = None
         if config.hierarchical:

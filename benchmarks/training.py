@@ -15,6 +15,7 @@ from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD, MPADConfig, Variant
 from mpad.text.vocabulary import Vocabulary
+from mpad.training.adam import FlatAdam
 from mpad.training.examples import Examples, make_examples
 from mpad.training.loop import run_epoch
 
@@ -57,7 +58,7 @@ def _row(prepared: Prepared, variant: Variant, authors: bool, target: str) -> Ro
     packed = MPAD(config)
     packed.vectors.normal_(std=0.1)
     examples = make_examples(CorpusTensors(graphs), np.arange(len(graphs)), np.array(corpus.labels))
-    optimiser = torch.optim.Adam(packed.parameters(), fused=True)
+    optimiser = FlatAdam(packed.parameters(), 0.001)
     generator = np.random.default_rng(0)
 
     padded = PaddedMPAD(config, torch.randn(prepared.n_padded_words, 300) * 0.1)
@@ -86,7 +87,7 @@ def _row(prepared: Prepared, variant: Variant, authors: bool, target: str) -> Ro
     )
 
 
-def _share_of_products(model: MPAD, optimiser: torch.optim.Optimizer, examples: Examples) -> float:
+def _share_of_products(model: MPAD, optimiser: FlatAdam, examples: Examples) -> float:
     some = Examples(examples.corpus, examples.documents[:640], examples.targets[:640], examples.weights[:640])
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         run_epoch(model, optimiser, some, 128, np.random.default_rng(0))

@@ -14,7 +14,15 @@ from sklearn.preprocessing import FunctionTransformer
 from mpad import MPADClassifier
 from mpad.errors import InputError
 
-QUICK = {"hidden": 8, "vector_size": 8, "max_epochs": 8, "learning_rate": 0.02, "batch_size": 16, "random_state": 0}
+QUICK = {
+    "device": "cpu",
+    "hidden": 8,
+    "vector_size": 8,
+    "max_epochs": 8,
+    "learning_rate": 0.02,
+    "batch_size": 16,
+    "random_state": 0,
+}
 
 
 def test_it_learns(fitted, fruit_corpus):

@@ -37,9 +37,9 @@ def test_fixed_vectors_are_kept_in_half_the_space_with_the_same_answers(tmp_path
     generator = np.random.default_rng(0)
     lines = (f"{word} {' '.join(map(str, generator.normal(size=5)))}\n" for word in words)
     (tmp_path / "v.txt").write_text("".join(lines))
-    classifier = MPADClassifier(hidden=4, vectors=str(tmp_path / "v.txt"), max_epochs=2, random_state=0).fit(
-        texts, labels
-    )
+    classifier = MPADClassifier(
+        hidden=4, vectors=str(tmp_path / "v.txt"), max_epochs=2, random_state=0, device="cpu"
+    ).fit(texts, labels)
     classifier.save(tmp_path / "model")
     assert load_file(tmp_path / "model" / "model.safetensors")["vectors"].dtype == torch.float16
     loaded = MPADClassifier.load(tmp_path / "model")

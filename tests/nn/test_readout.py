@@ -35,3 +35,22 @@ def test_gradients(authors):
     readout = Readout(2, skip=True, authors=authors).double()
     h = torch.randn(7, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda h: readout(h, OWNER, 3)[0], h)
+    values = tuple(readout.parameters())
+
+    def run(*values):
+        names = dict(readout.named_parameters())
+        return torch.func.functional_call(readout, dict(zip(names, values, strict=True)), (h.detach(), OWNER, 3))[0]
+
+    assert torch.autograd.gradcheck(run, values)
+
+
+@pytest.mark.parametrize("authors", [True, False])
+def test_by_hand_and_automatic_agree(authors, monkeypatch):
+    torch.manual_seed(0)
+    attention, h = Attention(4, authors), torch.randn(4, 4, requires_grad=True)
+    inputs = (h, *attention.parameters())
+    by_hand = torch.autograd.grad(attention(h, OWNER, 3)[0].square().sum(), inputs)
+    monkeypatch.setattr("mpad.nn.readout.runs_by_hand", lambda h: False)
+    automatic = torch.autograd.grad(attention(h, OWNER, 3)[0].square().sum(), inputs)
+    for one, other in zip(by_hand, automatic, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)

@@ -121,8 +121,8 @@ class MPAD(nn.Module):
             self.vectors = nn.Parameter(table)
         else:
             self.register_buffer("vectors", table, persistent=False)
-        # The paper drops nothing here; vectors that are learnt from few documents need it.
-        self.input_dropout = Dropout(config.dropout if config.authors or config.learn_vectors else 0.0)
+        # The paper says that it uses dropout, not where; here is where the authors' code has it too.
+        self.input_dropout = Dropout(config.dropout)
         self.words = Level(config, config.vector_width, config.steps, config.master_node, first=True)
         self.sentences = None
         if config.hierarchical:

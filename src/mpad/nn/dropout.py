@@ -24,7 +24,7 @@ class Dropout(nn.Module):
         dropped = min(round(self.p * 256), 255)
         eights = torch.randint(-(1 << 63), (1 << 63) - 1, (-(-x.numel() // 8),), dtype=torch.int64)
         kept = eights.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
-        return x * kept * (256 / (256 - dropped))
+        return (x * kept).mul_(256 / (256 - dropped))
 
     def extra_repr(self) -> str:
         """Show p."""

@@ -68,19 +68,23 @@ class WordNeighbours:
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
-        y, n = torch.zeros(x.shape, dtype=x.dtype, device=x.device), self._n
-        if self._owner is not None:
+        y, n = torch.empty(x.shape, dtype=x.dtype, device=x.device), self._n
+        if self._owner is None:
+            y.zero_()
+        else:
             torch.mul(x[n:].index_select(0, self._owner), self._share, out=y[:n])
-            y[n:].index_add_(0, self._owner, x[:n]).mul_(self._part)
+            y[n:].zero_().index_add_(0, self._owner, x[:n]).mul_(self._part)
         y[:n].index_add_(0, self._target, x.index_select(0, self._source).mul_(self._weight))
         return y
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
-        x, n = torch.zeros(g.shape, dtype=g.dtype, device=g.device), self._n
-        if self._owner is not None:
+        x, n = torch.empty(g.shape, dtype=g.dtype, device=g.device), self._n
+        if self._owner is None:
+            x.zero_()
+        else:
             torch.index_select(g[n:] * self._part, 0, self._owner, out=x[:n])
-            x[n:].index_add_(0, self._owner, g[:n] * self._share)
+            x[n:].zero_().index_add_(0, self._owner, g[:n] * self._share)
         x[:n].index_add_(0, self._source, g.index_select(0, self._target).mul_(self._weight))
         return x
 

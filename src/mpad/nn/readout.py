@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mpad.nn.gate import runs_by_hand
 from mpad.nn.segments import segment_softmax, segment_sum
 
 
@@ -26,40 +27,49 @@ class Attention(nn.Module):
 
     def forward(self, h: Tensor, owner: Tensor, n_groups: int) -> tuple[Tensor, Tensor]:
         """H → u, α."""
-        h = h.to(torch.promote_types(h.dtype, torch.float32))
-        aligned = torch.tanh(self.align(h)).to(h.dtype)
-        pooled, alpha = _Pool.apply(h, aligned, self.context.weight[0], owner, n_groups, self.dense is not None)  # type: ignore[no-untyped-call]
+        bounded = self.dense is not None
+        if runs_by_hand(h):
+            weights = self.align.weight, self.align.bias, self.context.weight
+            pooled, alpha = _Attend.apply(h, *weights, owner, n_groups, bounded)  # type: ignore[no-untyped-call]
+        else:
+            h = h.float()
+            score = self.context(torch.tanh(self.align(h))).squeeze(1).float()
+            alpha = segment_softmax(torch.tanh(score) if bounded else score, owner, n_groups)
+            pooled = segment_sum(h * alpha[:, None], owner, n_groups)
         return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha
 
 
-class _Pool(torch.autograd.Function):
-    """H, Y, v → u, α: score, softmax and weighted sum in few passes, with the derivative by hand.
-
-    α itself is for looking at: no gradient flows back through it.
-    """
+class _Attend(torch.autograd.Function):
+    """H → u, α in few passes, with the derivative by hand. α is for looking at: no gradient flows back through it."""
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, y: Tensor, v: Tensor, owner: Tensor, n_groups: int, bounded: bool
+        ctx: Any, h: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, owner: Tensor, n_groups: int, bounded: bool
     ) -> tuple[Tensor, Tensor]:
-        score = y.mv(v)
+        y = h @ w.t()
+        y = (y if bias is None else y.add_(bias)).tanh_()
+        score = y.mv(v[0])
         if bounded:
             score.tanh_()
         alpha = segment_softmax(score, owner, n_groups)
-        ctx.save_for_backward(h, y, v, owner, score, alpha)
-        ctx.bounded, ctx.n_groups = bounded, n_groups
+        ctx.save_for_backward(h, w, y, v, owner, score, alpha)
+        ctx.has_bias, ctx.bounded, ctx.n_groups = bias is not None, bounded, n_groups
         ctx.mark_non_differentiable(alpha)
         return segment_sum(h * alpha[:, None], owner, n_groups), alpha
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        h, y, v, owner, score, alpha = ctx.saved_tensors
+        h, w, y, v, owner, score, alpha = ctx.saved_tensors
         d_h = gradients[0].index_select(0, owner)
         d_alpha = (d_h * h).sum(1).mul_(alpha)
         d_score = d_alpha - alpha * segment_sum(d_alpha, owner, ctx.n_groups).index_select(0, owner)
         if ctx.bounded:
             d_score *= 1 - score * score
-        return d_h.mul_(alpha[:, None]), torch.outer(d_score, v), y.t().mv(d_score), None, None, None
+        d_y = torch.outer(d_score, v[0])
+        torch.ops.aten.tanh_backward(d_y, y, grad_input=d_y)
+        d_h.mul_(alpha[:, None]).addmm_(d_y, w)
+        d_v = (d_score @ y)[None]
+        return d_h, d_y.t() @ h, d_y.sum(0) if ctx.has_bias else None, d_v, None, None, None
 
 
 class Readout(nn.Module):

@@ -14,6 +14,7 @@ from torch.nn import functional
 from mpad.errors import InputError
 from mpad.graph.batch import CorpusTensors, GraphBatch
 from mpad.models.mpad import MPAD
+from mpad.training.adam import FlatAdam
 from mpad.training.examples import Examples
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights
@@ -90,14 +91,27 @@ def _cuda_devices(examples: Examples) -> list[torch.device]:
 def _epochs(
     model: MPAD, examples: Examples, validation: Examples | None, config: TrainingConfig, best: BestWeights
 ) -> Iterator[EpochReport]:
-    generator = np.random.default_rng(config.seed)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimiser = torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
+    optimiser = FlatAdam(parameters, config.learning_rate)
+    try:
+        yield from _run_epochs(model, optimiser, examples, validation, config, best)
+    finally:
+        optimiser.release()
+
+
+def _run_epochs(
+    model: MPAD,
+    optimiser: FlatAdam,
+    examples: Examples,
+    validation: Examples | None,
+    config: TrainingConfig,
+    best: BestWeights,
+) -> Iterator[EpochReport]:
+    generator = np.random.default_rng(config.seed)
     for epoch in range(1, config.max_epochs + 1):
         start = time.perf_counter()
         if config.schedule == "halving" and epoch % 50 == 1 and epoch > 1:
-            for group in optimiser.param_groups:
-                group["lr"] /= 2
+            optimiser.scale_learning_rate(0.5)
         train_loss = run_epoch(model, optimiser, examples, config.batch_size, generator)
         loss, accuracy = evaluate(model, examples if validation is None else validation)
         is_best = best.offer(epoch, accuracy, loss)
@@ -107,7 +121,7 @@ def _epochs(
 
 def run_epoch(
     model: MPAD,
-    optimiser: torch.optim.Optimizer,
+    optimiser: FlatAdam,
     examples: Examples,
     batch_size: int,
     generator: np.random.Generator,
@@ -129,11 +143,9 @@ def _shuffled_batches(n: int, batch_size: int, generator: np.random.Generator) -
     return np.split(order, cuts)
 
 
-def train_step(
-    model: MPAD, optimiser: torch.optim.Optimizer, batch: GraphBatch, targets: Tensor, weights: Tensor
-) -> Tensor:
+def train_step(model: MPAD, optimiser: FlatAdam, batch: GraphBatch, targets: Tensor, weights: Tensor) -> Tensor:
     """Learn from one batch; give its loss."""
-    optimiser.zero_grad(set_to_none=True)
+    optimiser.zero_grad()
     with _mixed_precision(targets):
         logits = model(batch).logits
     loss = weighted_loss(logits, targets, weights)
