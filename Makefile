@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types bench format clean help
+.PHONY: demo test lint types bench docs format clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the built-in corpus (under 3 minutes)"
 	@echo "make test    linter, type check and all tests"
+	@echo "make docs    write docs/cli.md from the commands' help"
 	@echo "make bench   speed and memory against the straightforward way; writes benchmarks/RESULTS.md"
 
 # pip reads the constraint from the venv's own pip.conf, so later installs by hand keep the CPU torch too.
@@ -36,6 +37,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/typer mpad.cli.main utils docs --name mpad --output docs/cli.md
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-model
