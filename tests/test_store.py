@@ -17,7 +17,7 @@ def folder(fitted_flat, tmp_path):
 
 def test_saved_and_loaded_models_answer_the_same(fitted, fruit_corpus, tmp_path):
     fitted.save(tmp_path / "model")
-    loaded = MPADClassifier.load(tmp_path / "model")
+    loaded = MPADClassifier.load(tmp_path / "model", device="cpu")
     texts = [*fruit_corpus[0], "", "unseen words here"]
     assert np.array_equal(loaded.predict_proba(texts), fitted.predict_proba(texts))
     assert loaded.get_params() == fitted.get_params() and loaded.best_epoch_ == fitted.best_epoch_
@@ -42,7 +42,7 @@ def test_fixed_vectors_are_kept_in_half_the_space_with_the_same_answers(tmp_path
     ).fit(texts, labels)
     classifier.save(tmp_path / "model")
     assert load_file(tmp_path / "model" / "model.safetensors")["vectors"].dtype == torch.float16
-    loaded = MPADClassifier.load(tmp_path / "model")
+    loaded = MPADClassifier.load(tmp_path / "model", device="cpu")
     assert np.array_equal(loaded.predict_proba(texts), classifier.predict_proba(texts))
 
 

@@ -1,6 +1,5 @@
 """The front door: MPADClassifier, a scikit-learn estimator."""
 
-import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -33,8 +32,6 @@ from mpad.training.loop import History, TrainingConfig, train
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.version import __version__
 
-_log = logging.getLogger(__name__)
-
 
 class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Classifies documents by passing messages over their graphs of words.
@@ -60,7 +57,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
     validation_fraction : share of X held out to choose the best epoch; 0 keeps the epoch best on X itself
     class_weight : None, "balanced", or a dict from label to weight
     device : "auto", or a torch device such as "cpu" or "cuda"
-    random_state : an int for results that repeat
+    random_state : an int for results that repeat (on a GPU sums may differ in their last digits)
     verbose : a line an epoch on standard error
 
     Attributes
@@ -160,7 +157,6 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
             chosen, checks = np.arange(len(texts)), self._validation_examples(model, validation, device)
         examples = make_examples(corpus, chosen, targets, weights)
         model.network.to(device)
-        _log.info("%d training documents, %d words", len(examples), len(model.vocabulary))
         history = train(model.network, examples, checks, training, sink or (_to_stderr if self.verbose else silent))
         self._remember(model, history)
         return self
