@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -96,6 +97,8 @@ def test_many_labels_a_document():
     texts = ["red", "blue", "red blue", "none"] * 20
     y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]] * 20)
     classifier = MPADClassifier(**{**QUICK, "max_epochs": 30, "patience": None}).fit(texts, y)
+    sparse = MPADClassifier(**QUICK).fit(texts, csr_matrix(y))
+    assert sparse.predict(texts[:3]).shape == (3, 2)
     assert classifier.predict(["red", "blue", "none"]).tolist() == [[1, 0], [0, 1], [0, 0]]
     assert classifier.predict_proba(texts[:4]).shape == (4, 2)
     explanation = classifier.explain("red blue", label=1)
@@ -146,6 +149,12 @@ def test_any_text_can_be_explained(fitted, text, method):
         ({"vectors": "nowhere.bin"}, ["a", "b"], ["x", "y"], "nowhere.bin: no such file"),
         ({"validation_fraction": 2}, ["a", "b"], ["x", "y"], "validation_fraction"),
         ({"window": 0}, ["a", "b"], ["x", "y"], "window must be"),
+        ({}, ["a", "b", "c"], ["x", None, "y"], "label of document 1 is missing"),
+        ({}, ["a", "b", "c"], ["x", float("nan"), "y"], "label of document 1 is missing"),
+        ({}, ["a", "b"], [["x"], ["x", "y"]], "binary indicator matrix"),
+        ({"max_epochs": 2.5}, ["a", "b"], ["x", "y"], "whole number"),
+        ({"steps": 1.5}, ["a", "b"], ["x", "y"], "whole number"),
+        ({"random_state": -1}, ["a", "b"], ["x", "y"], "random_state"),
         ({"vector_size": 0}, ["a", "b"], ["x", "y"], "at least one number"),
     ],
 )

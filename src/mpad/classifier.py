@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mpad.document_model import DocumentModel
@@ -17,8 +16,8 @@ from mpad.errors import InputError
 from mpad.explain.explanation import Explanation
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig
-from mpad.inputs import as_texts, as_weights
-from mpad.labels import Labels, learn_labels
+from mpad.inputs import as_seed, as_texts, as_weights
+from mpad.labels import Labels, as_labels, learn_labels
 from mpad.models.mpad import MPAD, MPADConfig, Variant
 from mpad.presets import find_preset
 from mpad.store import as_json, load_model, save_model
@@ -139,13 +138,13 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         `validation`, texts and labels, chooses the best epoch instead of a held-out part of X. `sink` is called
         with an EpochReport after every epoch. Ctrl-C ends training and keeps the best epoch so far.
         """
-        texts, y = as_texts(X), np.asarray(y)
+        texts, y = as_texts(X), as_labels(y)
         if len(texts) != len(y):
             raise InputError(f"X has {len(texts):,} documents but y has {len(y):,} labels")
         labels = learn_labels(y)
         targets = labels.encode(y)
         weights = labels.weights(self.class_weight, targets) * as_weights(sample_weight, len(texts))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = as_seed(self.random_state)
         training = self._training_config(seed)
         device = find_device(self.device)
         model = self._build(texts, labels, seed)
@@ -165,7 +164,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
     def _validation_examples(
         model: DocumentModel, validation: tuple[Iterable[str], Any], device: torch.device
     ) -> Examples:
-        texts, y = as_texts(validation[0]), np.asarray(validation[1])
+        texts, y = as_texts(validation[0]), as_labels(validation[1])
         if len(texts) != len(y) or not texts:
             raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
         corpus = CorpusTensors(model.pack(texts), device)

@@ -1,4 +1,4 @@
-"""What people hand in as documents and weights → plain lists and arrays, checked."""
+"""What people hand in as documents, weights and seeds → plain values, checked."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -43,3 +43,13 @@ def as_weights(weights: Any, n: int) -> NDArray[np.float32]:
             f"sample_weight must be {n:,} finite numbers, none below 0 and not all 0; found shape {array.shape}"
         )
     return array
+
+
+def as_seed(random_state: Any) -> int:
+    """Draw a seed from what scikit-learn calls a random state: None, an int or a RandomState."""
+    from sklearn.utils import check_random_state  # here: answering does not need scikit-learn
+
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InputError(f"random_state: {error}") from None

@@ -86,11 +86,30 @@ class Labels:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Labels":
         """Give back what `to_json` described."""
+        if not isinstance(record["classes"], list):
+            raise TypeError("expected a list of classes")
         kind = {"U": np.str_, "O": np.str_, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}[
             record["type"]
         ]
         classes: NDArray[Any] = np.array(record["classes"], dtype=object if record["type"] == "O" else kind)
         return cls(classes, bool(record["multilabel"]))
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Check labels as people hand them in: a list, array, Series, or (sparse) indicator matrix."""
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    listed = y.tolist() if hasattr(y, "tolist") else list(y)
+    missing = [k for k, label in enumerate(listed) if label is None or (isinstance(label, float) and label != label)]
+    if missing:
+        raise InputError(f"the label of document {missing[0]} is missing ({listed[missing[0]]}); drop it or label it")
+    try:
+        return np.asarray(y)
+    except ValueError:
+        raise InputError(
+            "labels have different lengths; for many labels a document give a binary indicator matrix "
+            "(scikit-learn's MultiLabelBinarizer makes one)"
+        ) from None
 
 
 def learn_labels(y: NDArray[Any]) -> Labels:
@@ -105,7 +124,7 @@ def learn_labels(y: NDArray[Any]) -> Labels:
     if y.ndim != 1:
         raise InputError(f"expected one label a document or a binary indicator matrix, found shape {y.shape}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise InputError("labels hold NaN or infinity; drop or fill those rows")
+        raise InputError("labels hold NaN or infinity; drop those rows or label them")
     try:
         classes = np.unique(y)
     except TypeError:

@@ -37,8 +37,7 @@ _VECTORS = "vectors"
 def save_model(model: DocumentModel, estimator: Mapping[str, Any], folder: str | Path, version: str) -> None:
     """Write the model, and the estimator's parameters beside it."""
     folder = Path(folder)
-    if folder.exists() and not (folder / CONFIG).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StoreError(f"{folder} is there already and is not a model; choose another folder, or remove it")
+    check_destination(folder)
     config = {
         "format": FORMAT,
         "mpad": version,
@@ -62,6 +61,12 @@ def save_model(model: DocumentModel, estimator: Mapping[str, Any], folder: str |
         _swap(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def check_destination(folder: Path) -> None:
+    """Refuse a place that holds something other than a model; ask before training, not after."""
+    if folder.exists() and not (folder / CONFIG).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreError(f"{folder} is there already and is not a model; choose another folder, or remove it")
 
 
 def _tokenizer_name(tokenizer: Tokenizer) -> str:
@@ -126,7 +131,7 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise MissingModelFile(f"{path}: no such file: the model folder is incomplete") from None
+        raise MissingModelFile(f"{path}: no such file: {path.parent} is not a model, or not a whole one") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DamagedModel(f"{path}: not valid JSON: {error}") from None
 

@@ -54,7 +54,7 @@ def test_predict_from_a_file_and_in_every_format(model, data):
     lines = mpad("predict", model, data, "--text", "what", "-f", "jsonl", "--proba").stdout.splitlines()
     records = [json.loads(line) for line in lines]
     assert [record["label"] for record in records] == [row["label"] for row in rows]
-    assert records[0]["fruit"] + records[0]["tool"] == pytest.approx(1)
+    assert records[0]["p(fruit)"] + records[0]["p(tool)"] == pytest.approx(1)
     assert "label" in mpad("predict", model, data, "--text", "what").stdout
 
 
@@ -64,12 +64,19 @@ def test_predict_from_standard_input_a_document_a_line(model):
     assert mpad("predict", model, "-", "-f", "jsonl", stdin="").stdout == ""
 
 
+def test_bad_bytes_on_standard_input_name_the_line(model):
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict", str(model)]
+    done = subprocess.run(command, input=b"fine\ncaf\xe9\n", capture_output=True, timeout=120)
+    assert done.returncode == 1 and b"standard input, line 2: byte 0xe9 is not UTF-8" in done.stderr
+
+
 def test_evaluate(model, data):
     done = mpad("evaluate", model, data, "--text", "what", "--label", "kind")
     for part in ("accuracy", "±", "macro-F1", "confusion matrix", "precision", "fruit", "tool"):
         assert part in done.stdout
     lines = mpad("evaluate", model, data, "--text", "what", "--label", "kind", "-f", "jsonl").stdout.splitlines()
     assert [json.loads(line)["class"] for line in lines] == ["fruit", "tool", "(all)"]
+    assert 0.9 < json.loads(lines[-1])["accuracy"] <= 1 and json.loads(lines[0])["accuracy"] is None
 
 
 def test_explain_in_every_view(model, tmp_path):
@@ -77,6 +84,10 @@ def test_explain_in_every_view(model, tmp_path):
     record = json.loads(mpad("explain", model, "-", "--format", "json", "--label", "tool", stdin="a plum").stdout)
     assert record["label"] == "tool" and record["predicted"] == "fruit"
     done = mpad("explain", model, "a ripe plum", "--out", tmp_path / "why.html")
+    mpad("explain", model, "a ripe plum", "--format", "json", "--out", tmp_path / "why.html.json")
+    assert json.loads((tmp_path / "why.html.json").read_text())["label"] == "fruit"
+    mpad("explain", model, "a ripe plum", "--out", tmp_path / "why.txt")
+    assert "plum" in (tmp_path / "why.txt").read_text()
     assert "written to" in done.stderr and (tmp_path / "why.html").read_text().startswith("<!doctype html>")
 
 
@@ -97,10 +108,15 @@ def test_info(model):
         (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "x", "--variant", "star"], "no variant 'star'"),
         (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "x", "--vectors", "no.bin"], "no such file"),
         (["info", "."], "config.json: no such file"),
+        (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "FULL"], "is there already and is not a model"),
+        (["fit", "DATA", "--text", "what", "--label", "what", "--out", "x"], "cannot be both text and label"),
+        (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "x", "--seed", "-1"], "random_state"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_1(model, data, tmp_path, arguments, said):
-    named = {"MODEL": model, "DATA": data, "NOWHERE": tmp_path / "nowhere", ".": tmp_path}
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    named = {"MODEL": model, "DATA": data, "NOWHERE": tmp_path / "nowhere", ".": tmp_path, "FULL": tmp_path / "full"}
     done = mpad(*[named.get(argument, argument) for argument in arguments], stdin="", check=False)
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith("mpad: ") and said in done.stderr and done.stderr.count("\n") == 1

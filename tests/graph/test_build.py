@@ -104,7 +104,10 @@ def test_no_documents():
     assert len(graphs) == 0 and graphs.n_graphs == 0
 
 
-@pytest.mark.parametrize(("options", "said"), [({"window": 0}, "at least 1"), ({"weighting": "x"}, "'count' or")])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"window": 0}, "at least 1"), ({"weighting": "x"}, "'count' or"), ({"per": "page"}, "'document' or")],
+)
 def test_bad_options(options, said):
     with pytest.raises(InputError, match=said):
         graphs_of_words(["a"], **options)

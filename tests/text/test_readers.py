@@ -26,6 +26,9 @@ def test_named_columns(tmp_path):
 
 def test_tsv_with_and_without_header_takes_quotes_literally(tmp_path):
     (tmp_path / "a.tsv").write_text('label\ttext\npos\t"a b\n')
+    (tmp_path / "c.tsv").write_text("label\ttweet\npos\ta\n")
+    with pytest.raises(DataFileError, match="no column of text among label, tweet"):
+        read_documents(tmp_path / "c.tsv")
     (tmp_path / "b.tsv").write_text('pos\t"a b\nneg\tc\n')
     assert read_documents(tmp_path / "a.tsv").texts == ['"a b']
     documents = read_documents(tmp_path / "b.tsv")
@@ -65,7 +68,7 @@ def test_folder_of_class_folders(tmp_path):
 
 def test_plain_text_for_prediction(tmp_path):
     (tmp_path / "d.txt").write_text("one\n\ntwo\n")
-    assert read_documents(tmp_path / "d.txt", need_labels=False).texts == ["one", "two"]
+    assert read_documents(tmp_path / "d.txt", need_labels=False).texts == ["one", "", "two"]
     with pytest.raises(DataFileError, match="plain text has no labels"):
         read_documents(tmp_path / "d.txt")
 
@@ -91,6 +94,9 @@ def test_labels_may_be_missing_for_prediction(tmp_path):
         ("d.jsonl", b"[1]\n", r"line 1: expected a JSON object, found list"),
         ("d.parquet", b"nonsense", "not a Parquet file"),
         ("d.csv.gz", b"nonsense", "cannot be unpacked"),
+        ("d.zip", b"nonsense", "cannot be unpacked"),
+        ("d.csv", b"text,label\na,\n", r"line 2: the label is missing"),
+        ("d.jsonl", b'{"text": "a", "label": null}\n', r"line 1: the label is missing"),
         ("d.doc", b"", r"'\.doc' is none of these"),
     ],
 )

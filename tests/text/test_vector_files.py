@@ -66,12 +66,13 @@ def test_glove_words_with_spaces(tmp_path):
         ("cut.bin", word2vec_binary()[:40], r"cut.bin, byte 40: the file ends after 1 of the 3 words"),
         ("cut.txt", text(True)[:40], r"cut.txt, line 3: expected a word and 4 numbers, found 1"),
         ("short.txt", b"5 2\na 1 2\nb 1 2\n", r"line 4: the file ends after 2 of the 5 words"),
+        ("first.txt", b"4 3\ngreat 1 0\nbad 0 1 0\n", r"first.txt, line 2: expected a word and 3 numbers, found 2"),
         ("wrong.txt", b"a 1 2\nb 1 x\n", r"wrong.txt, line 2: not a number"),
         ("prose.txt", b"this is no vector file\n", r"prose.txt, line 1: expected 'count width'"),
         ("cut.gz", gzip.compress(text(True))[:-9], "truncated"),
         ("bad.npz", b"PK not a zip", "expected an .npz file"),
         ("zero.bin", b"3 0\n", "width of the vectors is 0"),
-        ("huge.bin", b"2 1\n" + b"x" * 100_000, r"byte 4: no space ends the word"),
+        ("huge.bin", b"2 1\n" + b"\x01" * 100_000, r"byte 4: no space ends the word"),
     ],
 )
 def test_damaged_files_are_told_by_place(tmp_path, name, content, said):

@@ -42,6 +42,13 @@ def test_a_file_of_another_language(vector_file):
         load_vectors(vector_file, Vocabulary(["Katze"], seen=1), extra=5)
 
 
+@pytest.mark.parametrize("value", ["nan", "1e30"])
+def test_numbers_that_cannot_be_kept(tmp_path, value):
+    (tmp_path / "v.txt").write_text(f"cat 1 {value}\n")
+    with pytest.raises(VectorFileError, match="the vector of 'cat' holds NaN or a number beyond 65504"):
+        load_vectors(tmp_path / "v.txt", Vocabulary(["cat"], seen=1))
+
+
 def test_random_rows_are_seeded():
     one, same, other = (random_vectors(Vocabulary(["a"]), 5, seed).rows for seed in (1, 1, 2))
     assert np.array_equal(one, same) and not np.array_equal(one, other)

@@ -8,7 +8,7 @@ import typer
 
 from mpad.datasets.names import NAMES
 from mpad.errors import DataFileError
-from mpad.text.readers import Documents, read_documents
+from mpad.text.readers import Documents, decode, read_documents, split_lines
 
 Data = Annotated[
     str,
@@ -40,8 +40,7 @@ def labelled(data: str, text: str | None, label: str | None, part: str) -> tuple
 def unlabelled(data: str, text: str | None) -> list[str]:
     """Texts of DATA; '-' is standard input, one document a line."""
     if data == "-":
-        content = sys.stdin.buffer.read().decode("utf-8", "replace")
-        return content.split("\n")[:-1] if content.endswith("\n") else content.split("\n") if content else []
+        return split_lines(decode("standard input", sys.stdin.buffer.read()))
     if data in NAMES and not Path(data).exists():
         from mpad.datasets import load_dataset
 

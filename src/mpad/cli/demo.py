@@ -29,7 +29,9 @@ def run(
     from mpad.classifier import MPADClassifier
     from mpad.cli.progress import epoch_bar
     from mpad.datasets import load_dataset
+    from mpad.store import check_destination
 
+    check_destination(out)
     dataset = load_dataset("docstrings")
     train, test = dataset.train, dataset.test
     console.print(f"{len(train):,} documents to learn from, {len(test):,} to test on, {len(dataset.classes)} areas.\n")

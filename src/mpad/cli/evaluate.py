@@ -21,12 +21,13 @@ def run(
 
     Example: `mpad evaluate my-model test.csv`
 
-    With --format jsonl or csv, one row per class, then one named (all) with accuracy and macro-F1.
+    With --format jsonl or csv, one row per class, then one named (all) with the macro-averages and accuracy.
     """
     texts, labels = labelled(data, text, label, "test")
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
     from mpad.classifier import MPADClassifier
+    from mpad.cli.progress import in_chunks
     from mpad.errors import InputError
 
     classifier = MPADClassifier.load(model, device=device)
@@ -36,7 +37,7 @@ def run(
     unknown = sorted(set(labels) - set(classes))
     if unknown:
         raise InputError(f"{data}: label '{unknown[0]}' is not among the model's classes ({', '.join(classes)})")
-    predicted = [str(name) for name in classifier.predict(texts)]
+    predicted = [str(name) for chunk in in_chunks(texts) for name in classifier.predict(chunk)]
     precision, recall, f1, support = precision_recall_fscore_support(
         labels, predicted, labels=classes, zero_division=0.0
     )
@@ -44,13 +45,16 @@ def run(
     macro = float(np.mean(f1[support > 0]))
     half_width = 1.96 * float(np.sqrt(accuracy * (1 - accuracy) / len(labels)))
     columns = ["class", "precision", "recall", "f1", "documents"]
-    rows: list[list[str | float | int]] = [
+    rows: list[list[str | float | int | None]] = [
         [name, float(p), float(r), float(f), int(n)]
         for name, p, r, f, n in zip(classes, precision, recall, f1, support, strict=True)
     ]
     if form is not Format.table:
-        total: list[str | float | int] = ["(all)", float("nan"), accuracy, macro, len(labels)]
-        print_rows(columns, [*rows, total], form)
+        there = support > 0
+        means = float(np.mean(precision[there])), float(np.mean(recall[there])), macro
+        print_rows(
+            [*columns, "accuracy"], [*[[*row, None] for row in rows], ["(all)", *means, len(labels), accuracy]], form
+        )
         return
     typer.echo(f"accuracy  {accuracy:.4f} ± {half_width:.4f} (95 %, {len(labels):,} documents)")
     typer.echo(f"macro-F1  {macro:.4f}\n")

@@ -41,6 +41,9 @@ def run(
     texts, labels = labelled(data, text, label, "train")
     from mpad.classifier import MPADClassifier
     from mpad.cli.progress import epoch_bar
+    from mpad.store import check_destination
+
+    check_destination(out)
 
     classifier = MPADClassifier(
         variant,  # type: ignore[arg-type] # checked by the estimator, which names the known ones

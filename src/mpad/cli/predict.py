@@ -23,11 +23,14 @@ def run(
     Example: `echo "a moving film" | mpad predict my-model`
     """
     texts = unlabelled(data, text)
+    import numpy as np
+
+    from mpad.cli.progress import in_chunks
     from mpad.store import load_model  # not through the estimator: scikit-learn takes a second to import
     from mpad.training.device import find_device
 
     loaded, _ = load_model(model, find_device(device))
-    logits = loaded.logits(texts)
+    logits = np.concatenate([loaded.logits([]), *[loaded.logits(chunk) for chunk in in_chunks(texts)]])
     probabilities = loaded.labels.probabilities(logits)
     classes = [str(label) for label in loaded.labels.classes]
     chosen = loaded.labels.decide(logits)
@@ -38,4 +41,4 @@ def run(
         else:
             named = str(label)
         rows.append([named, max(row), *(row if proba else []), document])
-    print_rows(["label", "probability", *(classes if proba else []), "text"], rows, form)
+    print_rows(["label", "probability", *([f"p({name})" for name in classes] if proba else []), "text"], rows, form)

@@ -1,10 +1,10 @@
-"""A progress bar over epochs, on standard error."""
+"""Progress bars on standard error: over epochs, and over documents."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from mpad.training.progress import EpochReport, Sink
 
@@ -24,7 +24,7 @@ def epoch_bar(max_epochs: int) -> Iterator[Sink]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task("training", total=max_epochs, said="")
+        task = progress.add_task("training", total=max_epochs, said="reading text and vectors …")
         best = 0.0
 
         def advance(report: EpochReport) -> None:
@@ -34,3 +34,11 @@ def epoch_bar(max_epochs: int) -> Iterator[Sink]:
             progress.update(task, completed=report.epoch, said=said)
 
         yield advance
+
+
+def in_chunks(texts: list[str], size: int = 2048) -> Iterator[list[str]]:
+    """Give documents chunk by chunk, with a bar where there are many and somebody is watching."""
+    console = Console(stderr=True)
+    chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
+    quiet = not console.is_terminal or len(chunks) < 4
+    yield from track(chunks, description="reading", console=console, transient=True, disable=quiet)

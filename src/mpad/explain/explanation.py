@@ -61,6 +61,11 @@ class Explanation:
         """Probability of the class explained."""
         return self.probabilities[self.label]
 
+    @property
+    def legend(self) -> str:
+        """What the colours mean."""
+        return "blue is where it looked" if self.method == "attention" else "blue speaks for it, orange against"
+
     def top_words(self, n: int = 10) -> list[WordWeight]:
         """The occurrences that weigh most, for or against."""
         return sorted(self.words, key=lambda word: -abs(word.weight))[:n]

@@ -44,7 +44,7 @@ def to_fragment(explanation: Explanation) -> str:
         f"<style>{_STYLE}</style>\n"
         '<div class="mpad">\n'
         f"<h1>{escape(str(explanation.label))} <small>{explanation.probability:.3f}</small></h1>\n"
-        f'<p class="how">By {explanation.method}: blue speaks for this label, orange against it; '
+        f'<p class="how">By {explanation.method}: {explanation.legend}; '
         "hover over a word for its weight.</p>\n"
         f'<p class="text" dir="auto">{_marked(explanation)}</p>\n{note}'
         f'<div class="columns">\n{_probabilities(explanation)}\n{_edges(explanation)}\n'

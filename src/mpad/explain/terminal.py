@@ -1,5 +1,7 @@
 """An explanation in the terminal: words on a background that is stronger the more they weigh."""
 
+import io
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -10,6 +12,7 @@ from mpad.explain.explanation import Explanation
 
 _FAINT = 0.08  # weights below this share of the strongest stay uncoloured
 _DARK = (24, 24, 27)
+_MOST_SENTENCES = 12
 
 
 def coloured_text(explanation: Explanation) -> Text:
@@ -29,7 +32,7 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
     console = console or Console()
     console.print(
         f"[bold]{escape(str(explanation.label))}[/bold]  probability {explanation.probability:.3f}"
-        f"  [dim]by {explanation.method}: blue speaks for it, orange against[/dim]"
+        f"  [dim]by {explanation.method}: {explanation.legend}[/dim]"
     )
     console.print()
     console.print(coloured_text(explanation), soft_wrap=False)
@@ -48,5 +51,17 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
             right = (escape(f"{edge.source} → {edge.target}"), f"{edge.weight:+.3f}")
         table.add_row(*left, *right)
     console.print(table)
+    if len(explanation.sentences) > 1:
+        console.print("\n[bold]sentence[/bold]")
+        for sentence in explanation.sentences[:_MOST_SENTENCES]:
+            shown = " ".join(explanation.text[sentence.start : sentence.end].split())
+            console.print(f"{sentence.weight:+8.3f}  {escape(shown[:80])}", highlight=False)
     if explanation.note:
         console.print(f"[dim]{escape(explanation.note)}[/dim]")
+
+
+def as_text(explanation: Explanation) -> str:
+    """The same without colours, for a file."""
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    show(explanation, console)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]

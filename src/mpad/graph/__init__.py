@@ -9,6 +9,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
+from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.export import from_networkx, to_networkx, to_pyg, to_scipy
 from mpad.graph.packed import PackedGraphs
@@ -36,5 +37,9 @@ def graphs_of_words(
     per: Literal["document", "sentence"] = "document",
 ) -> tuple[PackedGraphs, Vocabulary]:
     """Turn texts into graphs of words: the packed graphs, and the vocabulary that names their nodes."""
+    if isinstance(texts, str):
+        raise InputError("expected many documents, found one string; put it in a list: [text]")
+    if per not in ("document", "sentence"):
+        raise InputError(f"per must be 'document' or 'sentence', not '{per}'")
     vocabulary, corpus = learn_vocabulary(texts, as_tokenizer(tokenizer), sentences=per == "sentence")
     return build_graphs(corpus, GraphConfig(window, directed, weighting)), vocabulary

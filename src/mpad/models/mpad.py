@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -48,8 +49,10 @@ class MPADConfig:
             raise InputError(f"no variant '{self.variant}' (known: {', '.join(VARIANTS)})")
         if self.combine not in ("gru", "identity"):
             raise InputError(f"combine must be 'gru' or 'identity', not '{self.combine}'")
-        if self.steps < 1 or self.hidden < 1:
-            raise InputError(f"steps and hidden must be at least 1, not {self.steps} and {self.hidden}")
+        for name in ("steps", "hidden"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise InputError(f"{name} must be a whole number, at least 1, not {value!r}")
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
 

@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,16 +47,22 @@ def read_documents(
     kind = _kind(path)
     if kind == ".parquet":
         return _parquet(path, text, label, need_labels)
-    content = _decoded(path, _unpacked(path))
+    content = decode(str(path), _unpacked(path))
     if kind == ".txt":
         if need_labels:
             raise DataFileError(
                 f"{path}: plain text has no labels; expected .csv, .tsv, .jsonl, .parquet or a folder of class folders"
             )
-        return Documents([line for line in content.splitlines() if line.strip()])
+        return Documents(split_lines(content))
     if kind in (".jsonl", ".ndjson", ".json"):
         return _json_lines(path, content, text, label, need_labels)
     return _delimited(path, content, "\t" if kind in (".tsv", ".tab") else ",", text, label, need_labels)
+
+
+def split_lines(content: str) -> list[str]:
+    """One document a line, empty lines included: as many answers as lines."""
+    lines = content.split("\n")
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
 def _kind(path: Path) -> str:
@@ -63,8 +70,11 @@ def _kind(path: Path) -> str:
     kinds = [suffix for suffix in suffixes if suffix not in _PACKED]
     kind = kinds[-1] if kinds else ""
     if kind == "" and suffixes[-1:] == [".zip"]:
-        with zipfile.ZipFile(path) as archive:
-            return _kind(Path(_only_member(path, archive)))
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return _kind(Path(_only_member(path, archive)))
+        except zipfile.BadZipFile as error:
+            raise DataFileError(f"{path}: cannot be unpacked: {error}") from None
     if kind not in (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".txt"):
         raise DataFileError(
             f"{path}: expected .csv, .tsv, .jsonl, .parquet or .txt (also as .gz, .xz or .zip), or a folder of "
@@ -92,17 +102,18 @@ def _unpacked(path: Path) -> bytes:
                     return archive.read(_only_member(path, archive))
             case _:
                 return path.read_bytes()
-    except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise DataFileError(f"{path}: cannot be unpacked: {error}") from None
 
 
-def _decoded(path: Path, data: bytes) -> str:
+def decode(source: str, data: bytes) -> str:
+    """Read bytes as UTF-8, or say in which line of the source they are not."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataFileError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; convert the file "
+            f"{source}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; convert the file "
             "(iconv -f LATIN1 -t UTF-8)"
         ) from None
 
@@ -135,7 +146,7 @@ def _delimited(
             )
         texts.append(row[text_at])
         if label_at is not None:
-            labels.append(row[label_at])
+            labels.append(_present(path, line, row[label_at]))
     return Documents(texts, labels if label_at is not None else None)
 
 
@@ -158,7 +169,7 @@ def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) 
 
 
 def _has_names(names: Sequence[str]) -> bool:
-    return any(name.lower() in TEXT_NAMES for name in names)
+    return any(name.lower() in (*TEXT_NAMES, *LABEL_NAMES) for name in names)
 
 
 def _columns(
@@ -174,6 +185,8 @@ def _columns(
         raise DataFileError(
             f"{path}: no column of labels among {', '.join(names)}; name it with --label (label=... in Python)"
         )
+    if label_at == text_at and need_labels:
+        raise DataFileError(f"{path}: column '{names[text_at]}' cannot be both text and label; name them apart")
     return text_at, label_at
 
 
@@ -201,7 +214,10 @@ def _json_lines(path: Path, content: str, text: str | None, label: str | None, n
         except json.JSONDecodeError as error:
             raise DataFileError(f"{path}, line {number}: not JSON: {error.msg} (column {error.colno})") from None
         if not isinstance(record, dict):
-            raise DataFileError(f"{path}, line {number}: expected a JSON object, found {type(record).__name__}")
+            raise DataFileError(
+                f"{path}, line {number}: expected a JSON object, found {type(record).__name__}; "
+                "JSON lines hold one object a line"
+            )
         if not texts:
             names = list(record)
             text_at, label_at = _columns(path, names, text, label, need_labels)
@@ -213,7 +229,7 @@ def _json_lines(path: Path, content: str, text: str | None, label: str | None, n
             raise DataFileError(f"{path}, line {number}: '{text_name}' is not a string: {record[text_name]!r}")
         texts.append(record[text_name])
         if label_name is not None:
-            labels.append(str(record[label_name]))
+            labels.append(_present(path, number, record[label_name]))
     return Documents(texts, labels if label_name is not None else None)
 
 
@@ -232,7 +248,14 @@ def _parquet(path: Path, text: str | None, label: str | None, need_labels: bool)
     texts = ["" if value is None else str(value) for value in table.column(wanted[0]).to_pylist()]
     if label_at is None:
         return Documents(texts)
-    return Documents(texts, [str(value) for value in table.column(wanted[1]).to_pylist()])
+    labels = table.column(wanted[1]).to_pylist()
+    return Documents(texts, [_present(path, row, value) for row, value in enumerate(labels, start=1)])
+
+
+def _present(path: Path, line: int, label: object) -> str:
+    if label is None or not str(label).strip():
+        raise DataFileError(f"{path}, line {line}: the label is missing; drop the row or label it")
+    return str(label)
 
 
 def _folder(path: Path) -> Documents:
@@ -242,7 +265,7 @@ def _folder(path: Path) -> Documents:
     texts, labels = [], []
     for folder in classes:
         for file in sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")):
-            texts.append(_decoded(file, _unpacked(file)))
+            texts.append(decode(str(file), _unpacked(file)))
             labels.append(folder.name)
     if not texts:
         raise DataFileError(f"{path}: its class folders ({', '.join(f.name for f in classes)}) hold no files")

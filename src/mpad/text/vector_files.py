@@ -66,7 +66,7 @@ def _stream(path: Path, file: BinaryIO, wanted: Wanted) -> Iterator[tuple[str, R
         start = file.read(width * 32 + _LONGEST_WORD)
         if count == 0:
             return
-        if _looks_textual(start, width):
+        if _looks_textual(start):
             yield from _text(path, file, start, 2, wanted, width, count)
         else:
             yield from _binary(path, file, start, len(first), wanted, width, count)
@@ -87,9 +87,16 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _looks_textual(start: bytes, width: int) -> bool:
-    fields = start.split(b"\n", 1)[0].rstrip().split(b" ")
-    return len(fields) > width and all(_is_number(field) for field in fields[-width:])
+def _looks_textual(start: bytes) -> bool:
+    """Whether this is text: floats in binary are hardly ever valid UTF-8 free of control characters for long."""
+    head = start[:4096]
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3:
+            return False
+        text = head[: error.start].decode("utf-8")  # the last character was cut in two
+    return not any(character < " " and character not in "\t\r\n" for character in text)
 
 
 def _text(

@@ -18,6 +18,7 @@ from mpad.text.vector_files import read_rows
 from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, iterate_sentences
 
 CORPUS = "corpus"
+_LARGEST = 65504.0  # rows are kept in half precision
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed:
             table = np.empty((len(known), len(row)), np.float32)
         number = number_of(word)
         if number is not None and not known[number]:
+            if not np.abs(row).max() < _LARGEST:  # NaN fails too
+                raise VectorFileError(f"{path}: the vector of '{word}' holds NaN or a number beyond {_LARGEST:.0f}")
             table[number] = row
             known[number] = True
     if table is None or not known[: len(vocabulary)].any():

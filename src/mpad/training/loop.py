@@ -38,10 +38,10 @@ class TrainingConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_epochs < 1 or self.batch_size < 1:
-            raise InputError(
-                f"max_epochs and batch_size must be at least 1, not {self.max_epochs} and {self.batch_size}"
-            )
+        for name in ("max_epochs", "batch_size"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise InputError(f"{name} must be a whole number, at least 1, not {value!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be above 0, not {self.learning_rate}")
         if self.patience is not None and self.patience < 1:
