@@ -103,7 +103,7 @@ def test_info(model):
         (["predict", "NOWHERE"], "no such folder"),
         (["predict", "MODEL", "nothing.csv"], "nothing.csv: no such file"),
         (["predict", "MODEL", "DATA"], "no column of text among what, kind; name it with --text"),
-        (["evaluate", "MODEL", "DATA", "--text", "what", "--label", "what"], "is not among the model's classes"),
+        (["evaluate", "MODEL", "DATA", "--text", "kind", "--label", "what"], "is not among the model's classes"),
         (["explain", "MODEL", "a", "--method", "magic"], "no method 'magic'"),
         (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "x", "--variant", "star"], "no variant 'star'"),
         (["fit", "DATA", "--text", "what", "--label", "kind", "--out", "x", "--vectors", "no.bin"], "no such file"),
