@@ -34,7 +34,6 @@ def machine() -> dict[str, str]:
         "torch": torch.__version__,
         "numpy": numpy.__version__,
         "cores": str(os.cpu_count()),
-        "threads": str(torch.get_num_threads()),
     }
 
 
@@ -42,8 +41,8 @@ def markdown(sections: dict[str, list[Row]]) -> str:
     """All sections as Markdown tables."""
     parts = [
         "# Benchmarks\n",
-        "Written by `make bench`; yardsticks are in this folder. A ratio is ours over the yardstick's in the same run, "
-        "pieces timed in turn; machines are noisy, so read the ratios.\n",
+        "Written by `make bench`; yardsticks are in this folder. A ratio says how many times the yardstick's speed "
+        "ours is (of memory: the share of what was allowed), both timed in turn in one run on a noisy machine.\n",
         ", ".join(f"{name} {value}" for name, value in machine().items()) + "\n",
     ]
     for title, rows in sections.items():
