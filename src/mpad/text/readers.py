@@ -175,12 +175,12 @@ def _has_names(names: Sequence[str]) -> bool:
 def _columns(
     path: Path, names: Sequence[str], text: str | None, label: str | None, need_labels: bool
 ) -> tuple[int, int | None]:
-    text_at = _column(path, names, text, TEXT_NAMES, "text", "--text")
+    text_at = _column(path, names, text, TEXT_NAMES, "--text")
     if text_at is None:
         raise DataFileError(
             f"{path}: no column of text among {', '.join(names)}; name it with --text (text=... in Python)"
         )
-    label_at = _column(path, names, label, LABEL_NAMES, "label", "--label")
+    label_at = _column(path, names, label, LABEL_NAMES, "--label")
     if label_at is None and need_labels:
         raise DataFileError(
             f"{path}: no column of labels among {', '.join(names)}; name it with --label (label=... in Python)"
@@ -190,9 +190,7 @@ def _columns(
     return text_at, label_at
 
 
-def _column(
-    path: Path, names: Sequence[str], name: str | None, guesses: Sequence[str], what: str, option: str
-) -> int | None:
+def _column(path: Path, names: Sequence[str], name: str | None, guesses: Sequence[str], option: str) -> int | None:
     if name is not None:
         if name not in names:
             raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {', '.join(names)})")

@@ -66,18 +66,23 @@ def train(
     left as they were.
     """
     best = BestWeights(model, config.patience)
+    optimiser = FlatAdam(
+        (parameter for parameter in model.parameters() if parameter.requires_grad), config.learning_rate
+    )
     reports: list[EpochReport] = []
     interrupted = False
     with torch.random.fork_rng(devices=_cuda_devices(examples)):
         torch.manual_seed(config.seed)
         try:
-            for report in _epochs(model, examples, validation, config, best):
+            for report in _epochs(model, optimiser, examples, validation, config, best):
                 reports.append(report)
                 sink(report)
                 if best.out_of_patience:
                     break
         except KeyboardInterrupt:
             interrupted = True
+        finally:
+            optimiser.release()
     best.restore()
     model.eval()
     return History(reports, best.epoch, interrupted)
@@ -89,17 +94,6 @@ def _cuda_devices(examples: Examples) -> list[torch.device]:
 
 
 def _epochs(
-    model: MPAD, examples: Examples, validation: Examples | None, config: TrainingConfig, best: BestWeights
-) -> Iterator[EpochReport]:
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimiser = FlatAdam(parameters, config.learning_rate)
-    try:
-        yield from _run_epochs(model, optimiser, examples, validation, config, best)
-    finally:
-        optimiser.release()
-
-
-def _run_epochs(
     model: MPAD,
     optimiser: FlatAdam,
     examples: Examples,

@@ -32,11 +32,6 @@ class BestWeights:
         """Whether accuracy has not risen for `patience` epochs."""
         return self._patience is not None and self._waited >= self._patience
 
-    @property
-    def accuracy(self) -> float:
-        """The best validation accuracy."""
-        return self._score[0]
-
     def restore(self) -> None:
         """Give the model its best weights back."""
         if self._kept is not None:
