@@ -45,7 +45,8 @@ def _train(kind: str) -> None:
     from benchmarks.corpus import one_document, short_documents
     from mpad.graph import graphs_of_words
     from mpad.graph.batch import CorpusTensors
-    from mpad.models.mpad import MPAD, MPADConfig
+    from mpad.models.config import MPADConfig
+    from mpad.models.mpad import MPAD
     from mpad.training.adam import FlatAdam
     from mpad.training.examples import make_examples
     from mpad.training.loop import run_epoch

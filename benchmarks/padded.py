@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.straightforward import PaddedBatch
-from mpad.models.mpad import MPADConfig
+from mpad.models.config import MPADConfig
 
 
 class Gate(nn.Module):

@@ -8,7 +8,8 @@ from benchmarks.results import Row
 from mpad.document_model import DocumentModel
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
-from mpad.models.mpad import MPAD, MPADConfig
+from mpad.models.config import MPADConfig
+from mpad.models.mpad import MPAD
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 

@@ -13,7 +13,8 @@ from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.mpad import MPAD, MPADConfig, Variant
+from mpad.models.config import MPADConfig, Variant
+from mpad.models.mpad import MPAD
 from mpad.text.vocabulary import Vocabulary
 from mpad.training.adam import FlatAdam
 from mpad.training.examples import Examples, make_examples

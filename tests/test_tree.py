@@ -18,6 +18,8 @@ STAGES = [
     ["nn"],
     ["models"],
     ["labels", "inputs", "presets"],
+    ["model_folder"],
+    ["runtime"],
     ["training"],
     ["document_model"],
     ["explain"],

@@ -18,7 +18,8 @@ from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig
 from mpad.inputs import as_seed, as_texts, as_weights
 from mpad.labels import Labels, as_labels, learn_labels
-from mpad.models.mpad import MPAD, MPADConfig, Variant
+from mpad.models.config import MPADConfig, Variant
+from mpad.models.mpad import MPAD
 from mpad.presets import find_preset
 from mpad.store import as_json, load_model, save_model
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
@@ -248,7 +249,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         texts = as_texts(X)
         if not texts:
             return np.zeros((0, self.hidden), np.float32)
-        return np.asarray(self.model_.answer(self.model_.pack(texts)).vectors.numpy())
+        return self.model_.answer(self.model_.pack(texts)).vectors
 
     def explain(self, text: str, label: Any = None, method: str = "occlusion") -> Explanation:
         """Say why: a weight for every word, pair of words and sentence of the text.

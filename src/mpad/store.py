@@ -1,8 +1,4 @@
-"""A fitted model ↔ a folder that one can read.
-
-    config.json         everything but numbers: format version, network, graph, tokenizer, labels, estimator
-    vocabulary.json     the words, in the order of their ids
-    model.safetensors   the weights, and the word vectors (float16 where they were not learnt)
+"""A fitted model ↔ a folder that one can read (see model_folder for what is in it).
 
 No pickle anywhere. The folder is written beside its place and renamed into it, so a reader never sees half of one.
 """
@@ -18,20 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from mpad.document_model import DocumentModel
-from mpad.errors import DamagedModel, FutureFormat, MissingModelFile, ShapeMismatch, StoreError
-from mpad.graph.build import GraphConfig
-from mpad.labels import Labels
-from mpad.models.mpad import MPAD, MPADConfig
+from mpad.errors import DamagedModel, ShapeMismatch, StoreError
+from mpad.model_folder import CONFIG, FORMAT, VECTORS, VOCABULARY, WEIGHTS, ModelFolder, read_folder
+from mpad.models.mpad import MPAD
 from mpad.text.tokenizer import CallableTokenizer, Tokenizer, as_tokenizer
-from mpad.text.vocabulary import Vocabulary
-
-FORMAT = 1
-CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
-_VECTORS = "vectors"
 
 
 def save_model(model: DocumentModel, estimator: Mapping[str, Any], folder: str | Path, version: str) -> None:
@@ -50,7 +39,7 @@ def save_model(model: DocumentModel, estimator: Mapping[str, Any], folder: str |
     }
     tensors = {name: value.contiguous().cpu() for name, value in model.network.state_dict().items()}
     vectors = model.network.vectors.detach().cpu()
-    tensors[_VECTORS] = (vectors if model.network.config.learn_vectors else vectors.half()).contiguous()
+    tensors[VECTORS] = (vectors if model.network.config.learn_vectors else vectors.half()).contiguous()
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -95,70 +84,32 @@ def load_model(
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
 ) -> tuple[DocumentModel, dict[str, Any]]:
     """Read a model and the estimator's parameters; `tokenizer` stands in for one that cannot be imported."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise MissingModelFile(f"{folder}: no such folder; expected one that save() or 'mpad fit --out' wrote")
-    config = _read_json(folder / CONFIG)
-    if not isinstance(config, dict) or not isinstance(config.get("format"), int):
-        raise DamagedModel(f"{folder / CONFIG}: expected an object with a format version; this is no mpad model")
-    if config["format"] > FORMAT:
-        raise FutureFormat(
-            f"{folder}: written in format {config['format']} by mpad {config.get('mpad')}; this version reads up to "
-            f"format {FORMAT}: pip install --upgrade mpad"
-        )
-    words = _read_json(folder / VOCABULARY)
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise DamagedModel(f"{folder / VOCABULARY}: expected a list of words")
-    try:
-        vocabulary = Vocabulary(words, seen=int(config["words_seen"]))
-        network = MPAD(MPADConfig(**config["network"]))
-        graph_config, labels = GraphConfig(**config["graph"]), Labels.from_json(config["labels"])
-        estimator = dict(config["estimator"])
-        chosen = config["tokenizer"] if tokenizer is None else tokenizer
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedModel(f"{folder / CONFIG}: {type(error).__name__}: {error}") from None
-    if vocabulary.n_rows != network.config.n_words:
-        raise ShapeMismatch(
-            f"{folder / VOCABULARY}: {len(words):,} words make {vocabulary.n_rows:,} rows, but {CONFIG} says "
-            f"{network.config.n_words:,}: the files are not of one model"
-        )
-    _fill(network, folder / WEIGHTS)
-    model = DocumentModel(as_tokenizer(chosen), vocabulary, graph_config, network.to(device).eval(), labels)
-    return model, estimator
+    found = read_folder(folder)
+    network = MPAD(found.network)
+    _fill(network, found)
+    chosen = as_tokenizer(found.tokenizer if tokenizer is None else tokenizer)
+    model = DocumentModel(chosen, found.vocabulary, found.graph, network.to(device).eval(), found.labels)
+    return model, found.estimator
 
 
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MissingModelFile(f"{path}: no such file: {path.parent} is not a model, or not a whole one") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DamagedModel(f"{path}: not valid JSON: {error}") from None
-
-
-def _fill(network: MPAD, path: Path) -> None:
-    try:
-        tensors = load_file(path)
-    except FileNotFoundError:
-        raise MissingModelFile(f"{path}: no such file: the model folder is incomplete") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedModel(f"{path}: not a whole safetensors file: {error}") from None
-    expected = {name: value.shape for name, value in network.state_dict().items()} | {_VECTORS: network.vectors.shape}
+def _fill(network: MPAD, folder: ModelFolder) -> None:
+    path, tensors = folder.path / WEIGHTS, folder.tensors()
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    expected[VECTORS] = tuple(network.vectors.shape)
     for name, shape in expected.items():
         if name not in tensors:
             raise DamagedModel(f"{path}: the tensor '{name}' is missing")
         if tensors[name].shape != shape:
             raise ShapeMismatch(
-                f"{path}: the tensor '{name}' has shape {tuple(tensors[name].shape)}, but {CONFIG} asks for "
-                f"{tuple(shape)}: the files are not of one model"
+                f"{path}: the tensor '{name}' has shape {tensors[name].shape}, but {CONFIG} asks for {shape}: "
+                "the files are not of one model"
             )
-        if tensors[name].is_floating_point() and not torch.isfinite(tensors[name]).all():
-            raise DamagedModel(f"{path}: the tensor '{name}' holds NaN or infinity")
     if set(tensors) - set(expected):
         raise DamagedModel(f"{path}: unexpected tensors: {', '.join(sorted(set(tensors) - set(expected)))}")
     with torch.no_grad():
-        network.vectors.copy_(tensors[_VECTORS].float())
-    network.load_state_dict({name: value for name, value in tensors.items() if name in network.state_dict()})
+        network.vectors.copy_(torch.from_numpy(tensors[VECTORS]))
+    own = network.state_dict()
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items() if name in own})
 
 
 def as_json(value: Any) -> Any:

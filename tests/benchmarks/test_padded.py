@@ -7,7 +7,8 @@ from benchmarks.straightforward import prepare
 
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.mpad import MPAD, VARIANTS, MPADConfig
+from mpad.models.config import VARIANTS, MPADConfig
+from mpad.models.mpad import MPAD
 
 TEXTS = ["a b c a b d. e f", "x", "b a. c. d e f g. a b", "", "the end, is near! c c c"]
 

@@ -7,7 +7,8 @@ import torch
 from mpad.errors import InputError
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors, GraphBatch
-from mpad.models.mpad import MPAD, VARIANTS, MPADConfig
+from mpad.models.config import VARIANTS, MPADConfig
+from mpad.models.mpad import MPAD
 from mpad.nn.neighbours import WordNeighbours
 
 TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c"]

@@ -25,7 +25,7 @@ def explain(model: DocumentModel, text: str, label: Any = None, method: str = "o
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
     document = dissect(model, text)
     output = model.answer(document.graphs)
-    probabilities = model.labels.probabilities(output.logits.numpy())[0]
+    probabilities = model.labels.probabilities(output.logits)[0]
     column = int(probabilities.argmax()) if label is None else _column(model, label)
     parts = attention_weights(document, output)
     if method == "occlusion":

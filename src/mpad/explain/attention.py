@@ -9,21 +9,21 @@ import numpy as np
 
 from mpad.explain.document import Dissected
 from mpad.explain.weights import PartWeights
-from mpad.models.mpad import Output
+from mpad.runtime.answer import Answer
 
 
-def attention_weights(document: Dissected, output: Output) -> PartWeights:
+def attention_weights(document: Dissected, output: Answer) -> PartWeights:
     """Share of the attention of each part.
 
     word      its node's attention, split evenly over the node's occurrences
     edge u→v  what u's message is of v's inbox, times v's attention
     sentence  its attention in the hierarchical variants; else the sum over its words
     """
-    node = output.word_attention.double().mean(0).numpy()
+    node = output.word_attention.astype(np.float64).mean(0)
     graphs = document.graphs
     sentence = None
     if output.sentence_attention is not None:
-        sentence = output.sentence_attention.double().mean(0).numpy()
+        sentence = output.sentence_attention.astype(np.float64).mean(0)
         node = node * np.repeat(sentence, np.diff(graphs.node_start))
     occurrences = np.bincount(document.node_of, minlength=len(node)).clip(min=1)
     words = (node / occurrences)[document.node_of]

@@ -54,7 +54,7 @@ def _chunks(parts: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
 
 def _log_odds(document: Dissected, graphs: PackedGraphs, column: int) -> Weights:
     """Log p / (1 − p) of the class, from the logits: no rounding where p is close to 1."""
-    logits = document.model.answer(graphs).logits.double().numpy()
+    logits = document.model.answer(graphs).logits.astype(np.float64)
     if document.model.labels.multilabel:
         return np.asarray(logits[:, column])
     others = np.delete(logits, column, axis=1)

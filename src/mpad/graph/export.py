@@ -6,15 +6,17 @@ from a word to the word that follows it. `to_scipy(..., incoming=True)` gives th
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 
 from mpad.errors import InputError
 from mpad.extras import require
 from mpad.graph.packed import PackedGraphs
 from mpad.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 MASTER = "<master>"
 _Local = tuple[Any, Any, Any, Any]
@@ -41,7 +43,9 @@ def to_networkx(graphs: PackedGraphs, index: int, vocabulary: Vocabulary | None 
     return graph
 
 
-def to_scipy(graphs: PackedGraphs, index: int, incoming: bool = False, master: bool = False) -> scipy.sparse.csr_array:
+def to_scipy(
+    graphs: PackedGraphs, index: int, incoming: bool = False, master: bool = False
+) -> "scipy.sparse.csr_array":
     """Give graph `index` as a sparse matrix: row = source, or with `incoming` the paper's A: row = target.
 
     With `master`, the last row and column are the master node's.
@@ -55,6 +59,8 @@ def to_scipy(graphs: PackedGraphs, index: int, incoming: bool = False, master: b
         weight = np.concatenate([weight, np.ones(2 * size, np.float32)])
         size += 1
     rows, columns = (target, source) if incoming else (source, target)
+    import scipy.sparse  # here: answering does not wait for it
+
     return scipy.sparse.csr_array((weight, (rows, columns)), shape=(size, size))
 
 

@@ -1,0 +1,73 @@
+"""The same answers from NumPy alone: text → probabilities without importing torch.
+
+>>> from mpad import runtime
+>>> model = runtime.load("my-model")                     # doctest: +SKIP
+>>> model.predict(["a moving film"])                     # doctest: +SKIP
+array(['positive'], dtype='<U8')
+
+For serving and for starting fast. A model folder that `MPADClassifier.save` or `mpad fit` wrote is all it needs.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.errors import DamagedModel
+from mpad.graph.build import GraphConfig, build_graphs
+from mpad.graph.packed import PackedGraphs
+from mpad.inputs import as_texts
+from mpad.labels import Labels
+from mpad.model_folder import VECTORS, WEIGHTS, read_folder
+from mpad.runtime.answer import Answer
+from mpad.runtime.network import Network
+from mpad.text.tokenizer import Tokenizer, as_tokenizer
+from mpad.text.vocabulary import Vocabulary
+
+__all__ = ["Answer", "Network", "Runtime", "load"]
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A trained model that reads raw text, for prediction only."""
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    graph_config: GraphConfig
+    network: Network
+    labels: Labels
+
+    def pack(self, texts: Sequence[str]) -> PackedGraphs:
+        """Text → packed graphs, by document or by sentence as the variant wants."""
+        corpus = self.vocabulary.encode(texts, self.tokenizer, sentences=self.network.config.hierarchical)
+        return build_graphs(corpus, self.graph_config)
+
+    def logits(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        """Text → logits: (n, n_classes)."""
+        return self.network(self.pack(as_texts(texts))).logits
+
+    def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
+        """Text → probability of each class: (n, n_classes)."""
+        return self.labels.probabilities(self.logits(texts))
+
+    def predict(self, texts: Iterable[str]) -> NDArray[Any]:
+        """Text → labels: (n,), or indicators (n, n_classes) for many labels a document."""
+        return self.labels.decide(self.logits(texts))
+
+
+def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None) -> Runtime:
+    """Read a model folder; `tokenizer` stands in for one that cannot be imported here."""
+    found = read_folder(folder)
+    tensors = found.tensors()
+    try:
+        vectors = tensors.pop(VECTORS)
+        network = Network(found.network, tensors, vectors)
+    except (KeyError, ValueError) as error:
+        raise DamagedModel(
+            f"{found.path / WEIGHTS}: a tensor is missing or misshapen ({error}): these files are not of one model"
+        ) from None
+    chosen = as_tokenizer(found.tokenizer if tokenizer is None else tokenizer)
+    return Runtime(chosen, found.vocabulary, found.graph, network, found.labels)

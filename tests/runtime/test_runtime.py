@@ -1,0 +1,61 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from mpad import runtime
+from mpad.errors import DamagedModel, InputError, MissingModelFile, ShapeMismatch
+
+
+@pytest.fixture
+def folder(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_saved_model_answers_the_same(fitted, folder, fruit_corpus):
+    loaded = runtime.load(folder)
+    texts = [*fruit_corpus[0], "", "words never seen"]
+    assert np.abs(loaded.predict_proba(texts) - fitted.predict_proba(texts)).max() < 1e-5
+    assert (loaded.predict(texts) == fitted.predict(texts)).all()
+    assert loaded.predict_proba([]).shape == (0, 2)
+
+
+def test_torch_and_scikit_learn_stay_outside(folder):
+    code = (
+        "import sys; from mpad import runtime; "
+        f"print(runtime.load({str(folder)!r}).predict(['an apple'])); "
+        "print([name for name in ('torch', 'sklearn', 'scipy', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_one_string_is_refused(folder):
+    with pytest.raises(InputError, match="put it in a list"):
+        runtime.load(folder).predict("an apple")
+
+
+def test_damaged_folders_are_told_apart(folder):
+    with pytest.raises(MissingModelFile):
+        runtime.load(folder / "nothing")
+    tensors = load_file(folder / "model.safetensors")
+    save_file(
+        {name: value for name, value in tensors.items() if name != "classes.weight"}, folder / "model.safetensors"
+    )
+    with pytest.raises(DamagedModel, match="classes.weight"):
+        runtime.load(folder)
+    save_file({**tensors, "vectors": tensors["vectors"][:-1]}, folder / "model.safetensors")
+    with pytest.raises(ShapeMismatch, match="vectors"):
+        runtime.load(folder)
+    words = json.loads((folder / "vocabulary.json").read_text())
+    (folder / "vocabulary.json").write_text(json.dumps(words[:-1]))
+    with pytest.raises(ShapeMismatch, match="rows"):
+        runtime.load(folder)
+
+
+def test_another_tokenizer_can_be_handed_in(folder):
+    assert runtime.load(folder, tokenizer=str.split).predict(["apple"]).shape == (1,)
