@@ -28,8 +28,9 @@ from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.device import find_device
 from mpad.training.examples import Examples, make_examples
 from mpad.training.holdout import hold_out
-from mpad.training.loop import History, TrainingConfig, train
+from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, silent
+from mpad.training.task import Task, TrainingConfig
 from mpad.version import __version__
 
 
@@ -157,7 +158,8 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
             chosen, checks = np.arange(len(texts)), self._validation_examples(model, validation, device)
         examples = make_examples(corpus, chosen, targets, weights)
         model.network.to(device)
-        history = train(model.network, examples, checks, training, sink or (_to_stderr if self.verbose else silent))
+        task = Task(model.network, examples, checks, training)
+        (history,) = train([task], sink or (_to_stderr if self.verbose else silent))
         self._remember(model, history)
         return self
 

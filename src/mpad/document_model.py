@@ -18,7 +18,7 @@ from mpad.runtime.answer import Answer, join
 from mpad.runtime.network import Network
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.loop import batches
+from mpad.training.eager import batches
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ import torch
 from mpad import MPADClassifier
 from mpad.errors import InputError
 from mpad.training.adam import FlatAdam
-from mpad.training.loop import TrainingConfig, _shuffled_batches, weighted_loss
+from mpad.training.loop import shuffled_batches
+from mpad.training.loss import weighted_loss
+from mpad.training.task import TrainingConfig
 
 
 def quick(**options):
@@ -73,11 +75,11 @@ def test_halving_the_rate(monkeypatch):
 
 def test_batches_are_reshuffled_and_never_of_one():
     generator = np.random.default_rng(0)
-    first, second = (_shuffled_batches(33, 16, generator) for _ in range(2))
+    first, second = (shuffled_batches(33, 16, generator) for _ in range(2))
     assert [len(batch) for batch in first] == [16, 17]
     assert sorted(np.concatenate(first)) == list(range(33))
     assert not np.array_equal(first[0], second[0])
-    assert [len(batch) for batch in _shuffled_batches(1, 16, generator)] == [1]
+    assert [len(batch) for batch in shuffled_batches(1, 16, generator)] == [1]
 
 
 def test_weights_in_the_loss():

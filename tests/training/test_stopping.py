@@ -1,23 +1,39 @@
 import torch
 
-from mpad.training.stopping import BestWeights
+from mpad.training.stopping import BestWeights, Judge
 
 
 def test_best_by_accuracy_then_loss():
-    model = torch.nn.Linear(1, 1, bias=False)
-
-    def at(value):
-        with torch.no_grad():
-            model.weight.fill_(value)
-
-    best = BestWeights(model, patience=3)
-    for epoch, (accuracy, loss, value, is_best) in enumerate(
-        [(0.5, 1.0, 1, True), (0.6, 1.0, 2, True), (0.6, 0.9, 3, True), (0.6, 0.95, 4, False)], start=1
+    judge = Judge(patience=3)
+    for epoch, (accuracy, loss, is_best) in enumerate(
+        [(0.5, 1.0, True), (0.6, 1.0, True), (0.6, 0.9, True), (0.6, 0.95, False)], start=1
     ):
-        at(value)
-        assert best.offer(epoch, accuracy, loss) == is_best
-    assert not best.out_of_patience
-    best.offer(5, 0.1, 0.1)
-    assert best.out_of_patience  # three epochs without a better accuracy
+        assert judge.offer(epoch, accuracy, loss) == is_best
+    assert not judge.out_of_patience
+    judge.offer(5, 0.1, 0.1)
+    assert judge.out_of_patience  # three epochs without a better accuracy
+    assert not judge.offer(6, 1.0, 0.0) and judge.epoch == 3  # what comes later does not count
+
+
+def test_the_best_weights_come_back():
+    model = torch.nn.Linear(1, 1, bias=False)
+    best = BestWeights(model, stacked=False)
+    best.restore()  # nothing kept yet: nothing happens
+    for value, is_best in ((1.0, True), (3.0, True), (4.0, False)):
+        torch.nn.init.constant_(model.weight, value)
+        if is_best:
+            best.keep([0])
     best.restore()
-    assert best.epoch == 3 and model.weight.item() == 3
+    assert model.weight.item() == 3
+
+
+def test_each_stacked_model_keeps_its_own():
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight = torch.nn.Parameter(torch.zeros(2, 1, 1))
+    best = BestWeights(model, stacked=True)
+    best.keep([0, 1])
+    torch.nn.init.constant_(model.weight, 7.0)
+    best.keep([1])
+    torch.nn.init.constant_(model.weight, 9.0)
+    best.restore()
+    assert model.weight.flatten().tolist() == [0, 7]

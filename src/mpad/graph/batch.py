@@ -14,10 +14,22 @@ from mpad.graph.packed import PackedGraphs
 
 
 @dataclass(frozen=True)
+class Slabs:
+    """How the batches of several models stand in one: slabs of equal size, filled up with a dummy document.
+
+    1 for what counts, 0 for what only fills up.
+    """
+
+    words: Tensor  # (n_models, nodes of a slab, 1) float32
+    graphs: Tensor  # (n_models, graphs of a slab, 1)
+    documents: Tensor  # (n_models, documents of a slab, 1)
+
+
+@dataclass(frozen=True)
 class GraphBatch:
     """Some documents as one graph with many components."""
 
-    words: Tensor  # (n_nodes,) int64, word id of each node
+    words: Tensor  # (n_nodes,) int64, word id of each node; -1 where it only fills up
     owner: Tensor  # (n_nodes,) int64, graph of each node
     size: Tensor  # (n_graphs,) int64, nodes of each graph
     source: Tensor  # (n_edges,) int64, node
@@ -25,6 +37,12 @@ class GraphBatch:
     weight: Tensor  # (n_edges,) float32
     graph_owner: Tensor  # (n_graphs,) int64, document of each graph
     graph_count: Tensor  # (n_documents,) int64, graphs of each document
+    slabs: Slabs | None = None  # where the documents are those of several models
+
+    @property
+    def n_models(self) -> int:
+        """Models whose documents these are."""
+        return 1 if self.slabs is None else self.slabs.words.shape[0]
 
     @property
     def n_graphs(self) -> int:
@@ -35,6 +53,48 @@ class GraphBatch:
     def n_documents(self) -> int:
         """Documents in the batch."""
         return self.graph_count.shape[0]
+
+
+def stack_batches(batches: list[GraphBatch]) -> GraphBatch:
+    """Put batches of different models side by side, each filled up to the largest, and one dummy document.
+
+    The dummy document owns what fills up: words without edges in its last graph, and graphs without words.
+    """
+    n_models = len(batches)
+    n_nodes = max(batch.words.shape[0] for batch in batches) + 1
+    n_graphs = max(batch.n_graphs for batch in batches) + 1
+    n_documents = max(batch.n_documents for batch in batches) + 1
+    weight = batches[0].weight
+
+    def filled(name: str, size: int, value: int) -> Tensor:
+        return torch.stack([_fill(getattr(batch, name), size, value) for batch in batches])
+
+    def counted(name: str, size: int) -> Tensor:
+        ones = [_fill(weight.new_ones(getattr(batch, name).shape[0]), size, 0) for batch in batches]
+        return torch.stack(ones)[..., None]
+
+    def edges(name: str) -> Tensor:
+        return torch.cat([getattr(batch, name) + model * n_nodes for model, batch in enumerate(batches)])
+
+    slab = torch.arange(n_models, device=weight.device)[:, None]
+    size, graph_count = filled("size", n_graphs, 0), filled("graph_count", n_documents, 0)
+    size[:, -1] = n_nodes - size.sum(1)
+    graph_count[:, -1] = n_graphs - graph_count.sum(1)
+    return GraphBatch(
+        words=filled("words", n_nodes, -1).flatten(),
+        owner=(filled("owner", n_nodes, n_graphs - 1) + slab * n_graphs).flatten(),
+        size=size.flatten(),
+        source=edges("source"),
+        target=edges("target"),
+        weight=torch.cat([batch.weight for batch in batches]),
+        graph_owner=(filled("graph_owner", n_graphs, n_documents - 1) + slab * n_documents).flatten(),
+        graph_count=graph_count.flatten(),
+        slabs=Slabs(counted("words", n_nodes), counted("size", n_graphs), counted("graph_count", n_documents)),
+    )
+
+
+def _fill(x: Tensor, size: int, value: int) -> Tensor:
+    return torch.nn.functional.pad(x, (0, size - x.shape[0]), value=value)
 
 
 class CorpusTensors:

@@ -9,11 +9,12 @@ from torch.nn import functional
 from mpad.graph.batch import GraphBatch
 from mpad.models.config import MPADConfig
 from mpad.nn.dropout import Dropout
+from mpad.nn.linear import Linear
 from mpad.nn.messages import AuthorsMessagePassing, MessagePassing
 from mpad.nn.neighbours import Clique, Neighbours, Path, WordNeighbours
 from mpad.nn.norm import BatchNorm
 from mpad.nn.readout import Readout
-from mpad.nn.rows import RepeatedRows
+from mpad.nn.rows import RepeatedRows, StackedRows
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,15 @@ class Level(nn.Module):
         self.readouts = nn.ModuleList(readouts)
         read = sum(readout.out_width for readout in readouts)
         self.norm = BatchNorm(read)
-        self.dense = nn.Linear(read, width)
+        self.dense = Linear(read, width)
 
     def forward(
-        self, h: Tensor | RepeatedRows, neighbours: Neighbours, owner: Tensor, n_groups: int
+        self,
+        h: Tensor | RepeatedRows | StackedRows,
+        neighbours: Neighbours,
+        owner: Tensor,
+        n_groups: int,
+        counted: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """H⁰ → vectors, and the attention at each step: (steps, words)."""
         states = []
@@ -56,7 +62,7 @@ class Level(nn.Module):
             h = step(h, neighbours)
             states.append(h)
         read = [readout(h, owner, n_groups) for readout, h in zip(self.readouts, states or [h], strict=True)]
-        vector = self.norm(torch.cat([part for part, _ in read], dim=1))
+        vector = self.norm(torch.cat([part for part, _ in read], dim=-1), counted)
         return functional.relu(self.dense(vector)), torch.stack([alpha for _, alpha in read])
 
 
@@ -79,33 +85,43 @@ class MPAD(nn.Module):
         else:
             self.register_buffer("vectors", table, persistent=False)
         # The paper says that it uses dropout, not where; here is where the authors' code has it too.
-        self.input_dropout = Dropout(config.dropout)
+        self.input_dropout = Dropout(config.dropout, place=0)
         self.words = Level(config, config.vector_width, config.steps, config.master_node, first=True)
         self.sentences = None
         if config.hierarchical:
             steps = 0 if config.variant == "sentence-att" else config.steps
             self.sentences = Level(config, config.hidden, steps, master=False, first=False)
-        self.dropout = Dropout(config.dropout)
-        self.classes = nn.Linear(config.hidden, config.n_classes)
+        self.dropout = Dropout(config.dropout, place=1)
+        self.classes = Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: GraphBatch) -> Output:
         """Classify a batch."""
         config = self.config
         neighbours = WordNeighbours(batch, config.master_node, config.renormalise)
-        vectors, attention = self.words(self.embed(batch), neighbours, batch.owner, batch.n_graphs)
+        graphs, documents = (None, None) if batch.slabs is None else (batch.slabs.graphs, batch.slabs.documents)
+        vectors, attention = self.words(self.embed(batch), neighbours, batch.owner, batch.n_graphs, graphs)
         sentence_attention = None
         if self.sentences is not None:
-            graph = self.sentence_graph(batch)
-            vectors, sentence_attention = self.sentences(vectors, graph, batch.graph_owner, batch.n_documents)
+            graph, owner = self.sentence_graph(batch), batch.graph_owner
+            vectors, sentence_attention = self.sentences(vectors, graph, owner, batch.n_documents, documents)
         logits = self.classes(self.dropout(vectors)).float()
         return Output(logits, vectors, attention, sentence_attention)
 
-    def embed(self, batch: GraphBatch) -> RepeatedRows:
-        """H⁰: the vector of each word, then a zero row for each master node. (nodes, vector_width)."""
-        distinct, index = torch.unique(batch.words, return_inverse=True)
-        if self.config.master_node:
-            index = torch.cat([index, index.new_full((batch.n_graphs,), distinct.shape[0])])
-        return RepeatedRows(self.input_dropout(self.vectors.index_select(0, distinct)), index)
+    def embed(self, batch: GraphBatch) -> RepeatedRows | StackedRows:
+        """H⁰: the vector of each word, then a zero row for each master node. ([models,] nodes, vector_width)."""
+        masters = batch.n_graphs // batch.n_models if self.config.master_node else 0
+        if batch.slabs is None:
+            return self._rows(batch.words, masters, self.vectors, None)
+        tables = self.vectors.unbind() if self.vectors.ndim == 3 else [self.vectors] * batch.n_models
+        # The last row stands for words that only fill up: it sorts behind all others, whose dropout it leaves alone.
+        words = batch.words.masked_fill(batch.words < 0, self.config.n_words - 1).view(batch.n_models, -1)
+        return StackedRows([self._rows(own, masters, tables[s], s) for s, own in enumerate(words)])
+
+    def _rows(self, words: Tensor, masters: int, table: Tensor, model: int | None) -> RepeatedRows:
+        distinct, index = torch.unique(words, return_inverse=True)
+        if masters:
+            index = torch.cat([index, index.new_full((masters,), distinct.shape[0])])
+        return RepeatedRows(self.input_dropout(table.index_select(0, distinct), model), index)
 
     def sentence_graph(self, batch: GraphBatch) -> Neighbours:
         """The graph over the sentences of each document."""

@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mpad.nn.linear import Linear, add_product_, weight_gradient
+
 
 class GatedUpdate(nn.Module):
     """The paper's gated recurrent unit (eq. 6), which resets BEFORE the linear map.
@@ -14,16 +16,16 @@ class GatedUpdate(nn.Module):
     C = tanh(W M + U (R ⊙ H) + b)
     H' = (1 − Z) ⊙ H + Z ⊙ C
 
-    H, M, H': (nodes, width). `nn.GRUCell` resets after the map, R ⊙ (U H): another function. The three products
-    with M are one matrix product, and so are the two gates' with H.
+    H, M, H': ([models,] nodes, width). `nn.GRUCell` resets after the map, R ⊙ (U H): another function. The three
+    products with M are one matrix product, and so are the two gates' with H.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        self.from_message = nn.Linear(width, 3 * width)  # W_R, W_Z, W and the biases
-        self.from_state = nn.Linear(width, 2 * width, bias=False)  # U_R, U_Z
-        self.from_reset = nn.Linear(width, width, bias=False)  # U
+        self.from_message = Linear(width, 3 * width)  # W_R, W_Z, W and the biases
+        self.from_state = Linear(width, 2 * width, bias=False)  # U_R, U_Z
+        self.from_reset = Linear(width, width, bias=False)  # U
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """What `gate_forward` takes: the biases, W, the gates' U, and U."""
@@ -31,31 +33,21 @@ class GatedUpdate(nn.Module):
 
     def forward(self, h: Tensor, m: Tensor) -> Tensor:
         """H, M → H'."""
-        if runs_by_hand(h) and h.dtype == m.dtype:
-            updated: Tensor = _Gate.apply(h, m, *self.weights())  # type: ignore[no-untyped-call]
-            return updated
-        gates, candidate = self.from_message(m).split((2 * self.width, self.width), dim=1)
-        reset, update = torch.sigmoid(gates + self.from_state(h)).split(self.width, dim=1)
-        candidate = torch.tanh(candidate + self.from_reset(reset * h))
-        return torch.lerp(h.to(candidate.dtype), candidate, update.to(candidate.dtype))
-
-
-def runs_by_hand(x: Tensor) -> bool:
-    """Whether derivatives written by hand pay: on a CPU, where half the time would go to copies and bookkeeping."""
-    return x.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+        updated: Tensor = _Gate.apply(h, m, *self.weights())  # type: ignore[no-untyped-call]
+        return updated
 
 
 def gate_forward(
     h: Tensor, m: Tensor, bias: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Equation 6 in few passes: H', then R, Z and C in one array (nodes, 3 · width), and R ⊙ H."""
-    width = h.shape[1]
-    rzc = (m @ w.t()).add_(bias)  # addmm would first write the bias into every row
-    gates, c = rzc.split((2 * width, width), dim=1)
-    gates.addmm_(h, u.t()).sigmoid_()
-    reset, update = gates.chunk(2, dim=1)
+    """Equation 6 in few passes: H', then R, Z and C in one array ([models,] nodes, 3 · width), and R ⊙ H."""
+    width = h.shape[-1]
+    rzc = (m @ w.mT).add_(bias.unsqueeze(-2))  # addmm would first write the bias into every row
+    gates, c = rzc.split((2 * width, width), dim=-1)
+    add_product_(gates, h, u.mT).sigmoid_()
+    reset, update = gates.chunk(2, dim=-1)
     reset_h = reset * h
-    c.addmm_(reset_h, u_reset.t()).tanh_()
+    add_product_(c, reset_h, u_reset.mT).tanh_()
     return torch.lerp(h, c, update), rzc, reset_h
 
 
@@ -63,17 +55,18 @@ def gate_backward(
     g: Tensor, h: Tensor, m: Tensor, rzc: Tensor, reset_h: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradients of `gate_forward` with respect to H, M, the biases, W, the gates' U, and U."""
-    r, z, c = rzc.chunk(3, dim=1)
+    r, z, c = rzc.chunk(3, dim=-1)
     d_rzc = torch.empty_like(rzc)
-    d_r, d_z, d_c = d_rzc.chunk(3, dim=1)
+    d_r, d_z, d_c = d_rzc.chunk(3, dim=-1)
     gz = g * z
     torch.ops.aten.tanh_backward(gz, c, grad_input=d_c)
     torch.ops.aten.sigmoid_backward((c - h).mul_(g), z, grad_input=d_z)
     d_reset_h = d_c @ u_reset
     torch.ops.aten.sigmoid_backward(d_reset_h * h, r, grad_input=d_r)
-    d_gates = d_rzc[:, : 2 * h.shape[1]]
-    d_h = torch.sub(g, gz, out=gz).addcmul_(d_reset_h, r).addmm_(d_gates, u)
-    return d_h, d_rzc @ w, d_rzc.sum(0), d_rzc.t() @ m, d_gates.t() @ h, d_c.t() @ reset_h
+    d_gates = d_rzc[..., : 2 * h.shape[-1]]
+    d_h = add_product_(torch.sub(g, gz, out=gz).addcmul_(d_reset_h, r), d_gates, u)
+    d_w, d_u = weight_gradient(d_rzc, m), weight_gradient(d_gates, h)
+    return d_h, d_rzc @ w, d_rzc.sum(-2), d_w, d_u, weight_gradient(d_c, reset_h)
 
 
 class _Gate(torch.autograd.Function):

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.nn.gate import GatedUpdate, NeighboursOnly, gate_backward, gate_forward, runs_by_hand
+from mpad.nn.gate import GatedUpdate, NeighboursOnly, gate_backward, gate_forward
+from mpad.nn.linear import Linear, weight_gradient
 from mpad.nn.neighbours import Neighbours, mean
 from mpad.nn.norm import BatchNorm
-from mpad.nn.rows import RepeatedRows, project
+from mpad.nn.rows import RepeatedRows, StackedRows, project
 
 
 class MessagePassing(nn.Module):
@@ -30,23 +31,23 @@ class MessagePassing(nn.Module):
     def __init__(self, in_width: int, width: int, gated: bool, first: bool) -> None:
         super().__init__()
         self.width = width
-        self.sent = nn.Linear(in_width, width)
-        self.heard = nn.Linear(width, width)
-        self.state = nn.Linear(in_width, width, bias=False) if first and gated else None
+        self.sent = Linear(in_width, width)
+        self.heard = Linear(width, width)
+        self.state = Linear(in_width, width, bias=False) if first and gated else None
         self.combine = GatedUpdate(width) if gated else NeighboursOnly()
 
-    def forward(self, h: Tensor | RepeatedRows, neighbours: Neighbours) -> Tensor:
+    def forward(self, h: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
         if self.state is None:
             sent, state = project(h, self.sent.weight), h
         else:  # one product for both
-            both = project(h, torch.cat([self.sent.weight, self.state.weight]))
-            sent, state = both.split(self.width, dim=1)
-        if isinstance(self.combine, GatedUpdate) and runs_by_hand(sent):
+            both = project(h, torch.cat([self.sent.weight, self.state.weight], dim=-2))
+            sent, state = both.split(self.width, dim=-1)
+        if isinstance(self.combine, GatedUpdate):
             weights = self.sent.bias, self.heard.weight, self.heard.bias, *self.combine.weights()
             updated: Tensor = _Step.apply(sent, state, neighbours, *weights)  # type: ignore[no-untyped-call]
             return updated
-        inbox = functional.relu(mean(neighbours, sent) + self.sent.bias)
+        inbox = functional.relu(mean(neighbours, sent) + self.sent.bias.unsqueeze(-2))
         return self.combine(state, functional.relu(self.heard(inbox)))
 
 
@@ -57,8 +58,8 @@ class _Step(torch.autograd.Function):
     def forward(
         ctx: Any, sent: Tensor, state: Tensor, neighbours: Neighbours, b1: Tensor, w2: Tensor, b2: Tensor, *gate: Tensor
     ) -> Tensor:
-        inbox = neighbours.heard(sent).add_(b1).relu_()
-        message = (inbox @ w2.t()).add_(b2).relu_()
+        inbox = neighbours.heard(sent).add_(b1.unsqueeze(-2)).relu_()
+        message = (inbox @ w2.mT).add_(b2.unsqueeze(-2)).relu_()
         updated, rzc, reset_h = gate_forward(state, message, *gate)
         ctx.neighbours = neighbours
         ctx.save_for_backward(inbox, w2, state, message, rzc, reset_h, *gate[1:])
@@ -72,7 +73,8 @@ class _Step(torch.autograd.Function):
         d_inbox = d_message @ w2
         torch.ops.aten.threshold_backward(d_inbox, inbox, 0, grad_input=d_inbox)
         d_sent = ctx.neighbours.transposed(d_inbox)
-        return d_sent, d_state, None, d_inbox.sum(0), d_message.t() @ inbox, d_message.sum(0), *d_gate
+        d_w2 = weight_gradient(d_message, inbox)
+        return d_sent, d_state, None, d_inbox.sum(-2), d_w2, d_message.sum(-2), *d_gate
 
 
 class AuthorsMessagePassing(nn.Module):
@@ -87,18 +89,18 @@ class AuthorsMessagePassing(nn.Module):
 
     def __init__(self, in_width: int, width: int, gated: bool, first: bool) -> None:
         super().__init__()
-        self.enter = nn.Linear(in_width, width)
+        self.enter = Linear(in_width, width)
         self.enter_norm = BatchNorm(width)
-        self.state = nn.Linear(width, width)
-        self.sent = nn.Linear(width, width)
+        self.state = Linear(width, width)
+        self.sent = Linear(width, width)
         self.sent_norm = BatchNorm(width)
-        self.heard = nn.Linear(width, width)
+        self.heard = Linear(width, width)
         self.combine = GatedUpdate(width) if gated else NeighboursOnly()
 
-    def forward(self, h: Tensor | RepeatedRows, neighbours: Neighbours) -> Tensor:
+    def forward(self, h: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
-        entered = project(h, self.enter.weight) + self.enter.bias
-        x = self.state(functional.relu(self.enter_norm(entered)))
-        inbox = mean(neighbours, project(x, self.sent.weight)) + self.sent.bias
-        message = self.heard(functional.relu(self.sent_norm(inbox)))
+        entered = project(h, self.enter.weight) + self.enter.bias.unsqueeze(-2)
+        x = self.state(functional.relu(self.enter_norm(entered, neighbours.counted)))
+        inbox = mean(neighbours, project(x, self.sent.weight)) + self.sent.bias.unsqueeze(-2)
+        message = self.heard(functional.relu(self.sent_norm(inbox, neighbours.counted)))
         return self.combine(x, message)

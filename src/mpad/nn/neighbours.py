@@ -14,7 +14,9 @@ from mpad.nn.segments import segment_sum
 
 
 class Neighbours(Protocol):
-    """A graph over rows. Both maps are (rows, width) → (rows, width) and know nothing of gradients."""
+    """A graph over rows. Both maps are ([models,] rows, width) → the same, and know nothing of gradients."""
+
+    counted: Tensor | None  # (models, rows, 1), 0 for rows that only fill up a slab; None where all rows count
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x, what each row hears."""
@@ -49,14 +51,14 @@ class WordNeighbours:
     master:   (Σ x_v over the words of its graph) / (number of words)
 
     Without a master its terms vanish; without renormalisation the denominators do. A row that nobody sends to
-    gets zeros.
+    gets zeros. With several models, each slab of rows has its own words first and its own masters last.
     """
 
     def __init__(self, batch: GraphBatch, master: bool, renormalise: bool) -> None:
-        self._n, weight = batch.words.shape[0], batch.weight
-        share, part = weight.new_ones(self._n), weight.new_ones(batch.n_graphs)
+        self._n, weight = batch.words.shape[0] // batch.n_models, batch.weight
+        share, part = weight.new_ones(batch.words.shape[0]), weight.new_ones(batch.n_graphs)
         if renormalise:
-            degree = weight.new_zeros(self._n).index_add_(0, batch.target, weight)
+            degree = torch.zeros_like(share).index_add_(0, batch.target, weight)
             share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
             part = 1.0 / batch.size.clamp(min=1).to(weight.dtype)
             weight = weight * share.index_select(0, batch.target)
@@ -65,28 +67,51 @@ class WordNeighbours:
         self._owner = batch.owner if master else None
         self._share = share[:, None]  # (n_nodes, 1), what its master's row counts for a word
         self._part = part[:, None]  # (n_graphs, 1), what a word's row counts for its master
+        self.counted = None
+        if batch.slabs is not None:
+            slabs = batch.slabs
+            self.counted = torch.cat([slabs.words, slabs.graphs], dim=1) if master else slabs.words
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
-        y, n = torch.empty(x.shape, dtype=x.dtype, device=x.device), self._n
+        (words, masters), (y_words, y_masters), y = self._cut(x), *self._room(x)
         if self._owner is None:
-            y.zero_()
+            y_words.zero_()
         else:
-            torch.mul(x[n:].index_select(0, self._owner), self._share, out=y[:n])
-            y[n:].zero_().index_add_(0, self._owner, x[:n]).mul_(self._part)
-        y[:n].index_add_(0, self._target, x.index_select(0, self._source).mul_(self._weight))
-        return y
+            torch.mul(masters.index_select(0, self._owner), self._share, out=y_words)
+            y_masters.zero_().index_add_(0, self._owner, words).mul_(self._part)
+        y_words.index_add_(0, self._target, words.index_select(0, self._source).mul_(self._weight))
+        return self._joined(y_words, y_masters, y)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
-        x, n = torch.empty(g.shape, dtype=g.dtype, device=g.device), self._n
+        (words, masters), (x_words, x_masters), x = self._cut(g), *self._room(g)
         if self._owner is None:
-            x.zero_()
+            x_words.zero_()
         else:
-            torch.index_select(g[n:] * self._part, 0, self._owner, out=x[:n])
-            x[n:].zero_().index_add_(0, self._owner, g[:n] * self._share)
-        x[:n].index_add_(0, self._source, g.index_select(0, self._target).mul_(self._weight))
-        return x
+            torch.index_select(masters * self._part, 0, self._owner, out=x_words)
+            x_masters.zero_().index_add_(0, self._owner, words * self._share)
+        x_words.index_add_(0, self._source, words.index_select(0, self._target).mul_(self._weight))
+        return self._joined(x_words, x_masters, x)
+
+    def _cut(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows of all words, and those of all masters."""
+        words, masters = x.split((self._n, x.shape[-2] - self._n), dim=-2)
+        return (words, masters) if x.ndim == 2 else (words.flatten(0, 1), masters.flatten(0, 1))
+
+    def _room(self, x: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor | None]:
+        """Where to write the rows of words and masters: of one model, right into the result."""
+        if x.ndim == 2:
+            y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+            return (y[: self._n], y[self._n :]), y
+        models, rows, width = x.shape
+        return (x.new_empty(models * self._n, width), x.new_empty(models * (rows - self._n), width)), None
+
+    def _joined(self, words: Tensor, masters: Tensor, y: Tensor | None) -> Tensor:
+        if y is not None:
+            return y
+        models, width = words.shape[0] // self._n, words.shape[1]
+        return torch.cat([words.view(models, -1, width), masters.view(models, -1, width)], dim=1)
 
 
 class Clique:
@@ -99,11 +124,13 @@ class Clique:
         self._owner, self._n_documents = batch.graph_owner, batch.n_documents
         others = (batch.graph_count - 1).clamp(min=1).index_select(0, batch.graph_owner)
         self._divisor = others[:, None] if renormalise else None
+        self.counted = None if batch.slabs is None else batch.slabs.graphs
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
-        total = segment_sum(x, self._owner, self._n_documents).index_select(0, self._owner).sub_(x)
-        return total if self._divisor is None else total.div_(self._divisor)
+        rows = x.flatten(0, -2)
+        total = segment_sum(rows, self._owner, self._n_documents).index_select(0, self._owner).sub_(rows)
+        return (total if self._divisor is None else total.div_(self._divisor)).view(x.shape)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
@@ -118,11 +145,12 @@ class Path:
         follows = torch.zeros_like(owner, dtype=torch.bool)
         follows[1:] = owner[1:] == owner[:-1]
         self._follows = follows[:, None]
+        self.counted = None if batch.slabs is None else batch.slabs.graphs
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
-        return x.roll(1, 0).mul_(self._follows)
+        return x.flatten(0, -2).roll(1, 0).mul_(self._follows).view(x.shape)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
-        return (g * self._follows).roll(-1, 0)
+        return (g.flatten(0, -2) * self._follows).roll(-1, 0).view(g.shape)

@@ -1,20 +1,44 @@
-"""Batch normalisation that takes a batch of one."""
+"""Batch normalisation that takes a batch of one, several models at once, and rows that do not count."""
 
 import torch
 from torch import Tensor, nn
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """y = (x − mean) / √(var + ε) · γ + β over the rows: (rows, width) → (rows, width).
+    """y = (x − mean) / √(var + ε) · γ + β over the rows: ([models,] rows, width) → the same.
 
     While training, mean and variance are the batch's; a batch of one row has no variance, and is normalised by
-    the running averages, as at prediction.
+    the running averages, as at prediction. Stacked models have γ, β and averages of shape (models, width), and
+    `counted` (models, rows, 1) is 1 for rows that count and 0 for padding.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor, counted: Tensor | None = None) -> Tensor:
         """Normalise the columns."""
+        if input.ndim == 3:
+            return self._stacked(input, counted)
         if self.training and input.shape[0] < 2:
-            return torch.nn.functional.batch_norm(
+            return nn.functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
             )
         return super().forward(input)
+
+    def _stacked(self, x: Tensor, counted: Tensor | None) -> Tensor:
+        assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
+        mean, var = self.running_mean, self.running_var
+        if self.training:
+            if counted is None:
+                counted = x.new_ones((*x.shape[:2], 1))
+            n = counted.sum(1).to(x.dtype)  # (models, 1)
+            share = counted / n.clamp(min=1).unsqueeze(1)
+            batch_mean = (x * share).sum(1)
+            batch_var = ((x - batch_mean.unsqueeze(1)).square() * share).sum(1)
+            enough = n >= 2
+            with torch.no_grad():
+                step = self.momentum * enough.to(x.dtype)
+                unbiased = batch_var * (n / (n - 1).clamp(min=1))
+                kept = mean.clone(), var.clone()
+                mean.lerp_(batch_mean.detach(), step.expand_as(mean))
+                var.lerp_(unbiased, step.expand_as(var))
+            mean, var = torch.where(enough, batch_mean, kept[0]), torch.where(enough, batch_var, kept[1])
+        scale = self.weight * torch.rsqrt(var + self.eps)
+        return torch.addcmul((self.bias - mean * scale).unsqueeze(1), x, scale.unsqueeze(1))

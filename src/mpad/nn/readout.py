@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.nn.gate import runs_by_hand
+from mpad.nn.linear import Linear, add_product_, weight_gradient
 from mpad.nn.segments import segment_softmax, segment_sum
 
 
@@ -21,21 +21,15 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, authors: bool = False) -> None:
         super().__init__()
-        self.align = nn.Linear(width, width, bias=authors)
-        self.context = nn.Linear(width, 1, bias=False)
-        self.dense = nn.Linear(width, width) if authors else None
+        self.align = Linear(width, width, bias=authors)
+        self.context = Linear(width, 1, bias=False)
+        self.dense = Linear(width, width) if authors else None
 
     def forward(self, h: Tensor, owner: Tensor, n_groups: int) -> tuple[Tensor, Tensor]:
         """H → u, α."""
+        weights = self.align.weight, self.align.bias, self.context.weight
         bounded = self.dense is not None
-        if runs_by_hand(h):
-            weights = self.align.weight, self.align.bias, self.context.weight
-            pooled, alpha = _Attend.apply(h, *weights, owner, n_groups, bounded)  # type: ignore[no-untyped-call]
-        else:
-            h = h.float()
-            score = self.context(torch.tanh(self.align(h))).squeeze(1).float()
-            alpha = segment_softmax(torch.tanh(score) if bounded else score, owner, n_groups)
-            pooled = segment_sum(h * alpha[:, None], owner, n_groups)
+        pooled, alpha = _Attend.apply(h, *weights, owner, n_groups, bounded)  # type: ignore[no-untyped-call]
         return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha
 
 
@@ -46,30 +40,32 @@ class _Attend(torch.autograd.Function):
     def forward(
         ctx: Any, h: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, owner: Tensor, n_groups: int, bounded: bool
     ) -> tuple[Tensor, Tensor]:
-        y = h @ w.t()
-        y = (y if bias is None else y.add_(bias)).tanh_()
-        score = y.mv(v[0])
+        y = h @ w.mT
+        y = (y if bias is None else y.add_(bias.unsqueeze(-2))).tanh_()
+        score = (y @ v.mT).flatten()
         if bounded:
             score.tanh_()
         alpha = segment_softmax(score, owner, n_groups)
         ctx.save_for_backward(h, w, y, v, owner, score, alpha)
         ctx.has_bias, ctx.bounded, ctx.n_groups = bias is not None, bounded, n_groups
         ctx.mark_non_differentiable(alpha)
-        return segment_sum(h * alpha[:, None], owner, n_groups), alpha
+        pooled = segment_sum((h * alpha.view(*h.shape[:-1], 1)).flatten(0, -2), owner, n_groups)
+        return (pooled if h.ndim == 2 else pooled.view(h.shape[0], -1, h.shape[-1])), alpha
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         h, w, y, v, owner, score, alpha = ctx.saved_tensors
-        d_h = gradients[0].index_select(0, owner)
-        d_alpha = (d_h * h).sum(1).mul_(alpha)
+        d_h = gradients[0].flatten(0, -2).index_select(0, owner).view(h.shape)
+        d_alpha = (d_h * h).sum(-1).flatten().mul_(alpha)
         d_score = d_alpha - alpha * segment_sum(d_alpha, owner, ctx.n_groups).index_select(0, owner)
         if ctx.bounded:
             d_score *= 1 - score * score
-        d_y = torch.outer(d_score, v[0])
+        d_score = d_score.view(*h.shape[:-1], 1)
+        d_y = d_score * v
         torch.ops.aten.tanh_backward(d_y, y, grad_input=d_y)
-        d_h.mul_(alpha[:, None]).addmm_(d_y, w)
-        d_v = (d_score @ y)[None]
-        return d_h, d_y.t() @ h, d_y.sum(0) if ctx.has_bias else None, d_v, None, None, None
+        add_product_(d_h.mul_(alpha.view(d_score.shape)), d_y, w)
+        d_bias = d_y.sum(-2) if ctx.has_bias else None
+        return d_h, weight_gradient(d_y, h), d_bias, d_score.mT @ y, None, None, None
 
 
 class Readout(nn.Module):
@@ -89,12 +85,16 @@ class Readout(nn.Module):
 
     def forward(self, h: Tensor, owner: Tensor, n_groups: int) -> tuple[Tensor, Tensor]:
         """H → h_G, and the attention on each word: (words,)."""
-        n_words = owner.shape[0]
+        n_words = owner.shape[0] if h.ndim == 2 else owner.shape[0] // h.shape[0]  # of one model
         if self.skip:
-            words, masters = h.split((n_words, n_groups))
+            words, masters = h.split((n_words, h.shape[-2] - n_words), dim=-2)
             pooled, alpha = self.attention(words, owner, n_groups)
-            return torch.cat([pooled, masters], dim=1), alpha
-        if h.shape[0] > n_words:  # a master node without its skip connection is a node among the others
-            owner = torch.cat([owner, torch.arange(n_groups, device=owner.device)])
-        pooled, alpha = self.attention(h, owner, n_groups)
-        return pooled, alpha[:n_words]
+            return torch.cat([pooled, masters], dim=-1), alpha
+        if h.shape[-2] == n_words:
+            return self.attention(h, owner, n_groups)
+        # A master node without its skip connection is a node among the others.
+        masters = torch.arange(n_groups, device=owner.device)
+        models = h.shape[:-2]
+        both = torch.cat([owner.view(*models, n_words), masters.view(*models, -1)], dim=-1)
+        pooled, alpha = self.attention(h, both.flatten(), n_groups)
+        return pooled, alpha.view(both.shape)[..., :n_words].flatten()

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.nn import functional
+
+from mpad.nn.linear import affine
 
 
 @dataclass(frozen=True)
@@ -18,9 +21,18 @@ class RepeatedRows:
     index: Tensor  # (n_rows,) int64
 
 
-def project(x: Tensor | RepeatedRows, weight: Tensor) -> Tensor:
-    """X Wᵀ: (rows, in_width), (out_width, in_width) → (rows, out_width)."""
+@dataclass(frozen=True)
+class StackedRows:
+    """The repeated rows of each of several models: (models, n_rows, width)."""
+
+    models: list[RepeatedRows]
+
+
+def project(x: Tensor | RepeatedRows | StackedRows, weight: Tensor) -> Tensor:
+    """X Wᵀ: ([models,] rows, in_width), ([models,] out_width, in_width) → ([models,] rows, out_width)."""
     if isinstance(x, Tensor):
-        return functional.linear(x, weight)
+        return affine(x, weight)
+    if isinstance(x, StackedRows):
+        return torch.stack([project(rows, own) for rows, own in zip(x.models, weight.unbind(), strict=True)])
     mapped = functional.linear(x.distinct, weight)
     return functional.pad(mapped, (0, 0, 0, 1)).index_select(0, x.index)

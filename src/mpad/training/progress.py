@@ -15,6 +15,8 @@ class EpochReport:
     validation_accuracy: float
     seconds: float
     is_best: bool
+    model: int = 0  # of several that train together
+    watched_accuracy: float | None = None  # on documents that nothing is chosen by
 
     def __str__(self) -> str:
         mark = " *" if self.is_best else ""

@@ -1,30 +1,32 @@
 """Patience, and the best weights so far."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 
-class BestWeights:
-    """Keeps the weights of the epoch with the highest validation accuracy; among equals, of the lowest loss."""
+class Judge:
+    """Which epoch of one model is best: the highest validation accuracy; among equals, the lowest loss."""
 
-    def __init__(self, model: nn.Module, patience: int | None) -> None:
-        self._model = model
+    def __init__(self, patience: int | None) -> None:
         self._patience = patience
-        self._kept: dict[str, Tensor] | None = None
-        self._score = (-1.0, 0.0)
-        self.epoch = 0  # of the best weights; 0: none yet
+        self._score: tuple[float, float] | None = None
+        self.epoch = 0  # the best; 0: none yet
         self._waited = 0
 
     def offer(self, epoch: int, accuracy: float, loss: float) -> bool:
         """Look at an epoch's result; say whether it is the best so far."""
+        if self.out_of_patience:
+            return False
         score = (accuracy, -loss)
-        if self._kept is not None and not score > self._score:
+        if self._score is not None and not score > self._score:
             self._waited += accuracy <= self._score[0]
             return False
         # Lower loss at equal accuracy keeps the weights, but only accuracy buys more time.
-        self._waited = 0 if accuracy > self._score[0] else self._waited + 1
+        risen = self._score is None or accuracy > self._score[0]
+        self._waited = 0 if risen else self._waited + 1
         self._score, self.epoch = score, epoch
-        self._kept = {name: value.detach().clone() for name, value in self._model.state_dict().items()}
         return True
 
     @property
@@ -32,8 +34,28 @@ class BestWeights:
         """Whether accuracy has not risen for `patience` epochs."""
         return self._patience is not None and self._waited >= self._patience
 
+
+class BestWeights:
+    """Keeps the best weights of a model, or of each of several stacked ones."""
+
+    def __init__(self, network: nn.Module, stacked: bool) -> None:
+        self._network, self._stacked = network, stacked
+        self._kept: dict[str, Tensor] | None = None
+
+    def keep(self, models: Sequence[int]) -> None:
+        """Keep the present weights of these models."""
+        if not models:
+            return
+        state = {name: value.detach() for name, value in self._network.state_dict().items()}
+        if self._kept is None or not self._stacked:
+            self._kept = {name: value.clone() for name, value in state.items()}
+            return
+        for name, value in state.items():
+            for model in models:
+                self._kept[name][model].copy_(value[model])
+
     def restore(self) -> None:
-        """Give the model its best weights back."""
+        """Give the network its best weights back."""
         if self._kept is not None:
             with torch.no_grad():
-                self._model.load_state_dict(self._kept)
+                self._network.load_state_dict(self._kept)

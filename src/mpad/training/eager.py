@@ -1,0 +1,126 @@
+"""Training step by step, operator by operator: on a CPU, and on any device that torch knows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpad.graph.batch import CorpusTensors, GraphBatch, stack_batches
+from mpad.models.mpad import MPAD
+from mpad.nn.dropout import Dropout, Noise
+from mpad.training.adam import FlatAdam
+from mpad.training.examples import Examples
+from mpad.training.loss import rightness, weighted_loss
+from mpad.training.stack import stack_models, unstack_models
+from mpad.training.task import Task
+
+Batches = Sequence[NDArray[np.int64]]  # of one model's epoch: rows of its examples
+_EVALUATION_NODES = 16_384  # words in one batch of evaluation: more spill out of the cache
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an evaluation found of one model."""
+
+    loss: float
+    accuracy: float
+    watched_accuracy: float | None = None
+
+
+class Eager:
+    """Trains one model, or several stacked ones, by plain torch operators."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self.stacked = len(tasks) > 1
+        self.network = stack_models([task.network for task in tasks]) if self.stacked else tasks[0].network
+        rates = [float(task.config.learning_rate) for task in tasks]
+        trained = (parameter for parameter in self.network.parameters() if parameter.requires_grad)
+        self._optimiser = FlatAdam(trained, rates if self.stacked else rates[0])
+        self._noise = Noise([task.config.seed for task in tasks])
+        hear(self.network, self._noise)
+
+    def epoch(self, orders: Sequence[Batches]) -> list[float]:
+        """Pass once over each model's batches; give the mean losses."""
+        self.network.train()
+        device = self._tasks[0].examples.documents.device
+        total = torch.zeros(len(self._tasks), device=device)
+        for step in range(max(len(order) for order in orders)):
+            rows = [order[step] if step < len(order) else np.zeros(0, np.int64) for order in orders]
+            counts = torch.tensor([len(row) for row in rows], device=device)
+            total += self._step([torch.from_numpy(row).to(device) for row in rows]) * counts
+        return [float(x) / len(task.examples) for x, task in zip(total.tolist(), self._tasks, strict=True)]
+
+    def _step(self, rows: Sequence[Tensor]) -> Tensor:
+        active = [len(row) > 0 for row in rows]
+        self._noise.next_step(active)
+        taken = [task.examples.take(row) for task, row in zip(self._tasks, rows, strict=True)]
+        batch, targets, weights = _side_by_side(taken) if self.stacked else taken[0]
+        self._optimiser.zero_grad()
+        losses = weighted_loss(self.network(batch).logits, targets, weights)
+        losses.sum().backward()  # each model's loss moves its own weights alone
+        self._optimiser.step(active)
+        return losses.detach()
+
+    def evaluate(self) -> list[Result]:
+        """Look at every model's validation documents (without any, at its training documents)."""
+        self.network.eval()
+        networks = [task.network for task in self._tasks]
+        if self.stacked:
+            unstack_models(self.network, networks)
+        return [_judge(network.eval(), task) for network, task in zip(networks, self._tasks, strict=True)]
+
+    def scale_learning_rate(self, factor: float) -> None:
+        """Multiply the learning rates."""
+        self._optimiser.scale_learning_rate(factor)
+
+    def close(self) -> None:
+        """Give the models their weights."""
+        self._optimiser.release()
+        if self.stacked:
+            unstack_models(self.network, [task.network for task in self._tasks])
+        for task in self._tasks:
+            task.network.eval()
+
+
+def hear(network: MPAD, noise: Noise) -> None:
+    """Let the network's dropout draw from this noise."""
+    for module in network.modules():
+        if isinstance(module, Dropout):
+            module.noise = noise
+
+
+def _side_by_side(taken: Sequence[tuple[GraphBatch, Tensor, Tensor]]) -> tuple[GraphBatch, Tensor, Tensor]:
+    batch = stack_batches([part for part, _, _ in taken])
+    n = batch.n_documents // len(taken)
+
+    def filled(x: Tensor) -> Tensor:
+        return torch.cat([x, x.new_zeros((n - x.shape[0], *x.shape[1:]))])
+
+    targets = torch.stack([filled(part) for _, part, _ in taken])
+    return batch, targets, torch.stack([filled(part) for _, _, part in taken])
+
+
+def _judge(network: MPAD, task: Task) -> Result:
+    loss, accuracy = evaluate(network, task.examples if task.validation is None else task.validation)
+    watched = None if task.watched is None else evaluate(network, task.watched)[1]
+    return Result(loss, accuracy, watched)
+
+
+@torch.no_grad()
+def evaluate(model: MPAD, examples: Examples) -> tuple[float, float]:
+    """Loss and accuracy; of many labels a document, accuracy is the share of right cells."""
+    logits = torch.cat([model(batch).logits for batch in batches(examples.corpus, examples.documents)])
+    loss = weighted_loss(logits, examples.targets, examples.weights)
+    return float(loss), float(rightness(logits, examples.targets).mean())
+
+
+def batches(corpus: CorpusTensors, documents: Tensor) -> Iterator[GraphBatch]:
+    """Cut documents, in order, into batches of about as many words each."""
+    sizes = corpus.document_sizes(documents).cpu().numpy()
+    number = np.cumsum(sizes) // _EVALUATION_NODES
+    for part in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(number)) + 1):
+        yield corpus.take(documents[torch.from_numpy(part).to(documents.device)])

@@ -1,0 +1,58 @@
+"""Several models of one architecture ↔ one stacked model, its weights with a leading axis."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+from mpad.errors import InputError
+from mpad.models.mpad import MPAD
+
+
+def stack_models(models: Sequence[MPAD]) -> MPAD:
+    """One model that computes all of them side by side, each on its own slab of rows.
+
+    Models may differ in their weights and their dropout rates, not in their shape. Fixed word vectors that are the
+    same in all of them are kept once.
+    """
+    shapes = {_shape(model) for model in models}
+    if len(shapes) != 1:
+        raise InputError(f"only models of one architecture train together; found {len(shapes)} different ones")
+    stacked = deepcopy(models[0])
+    stacked.vectors = _stacked_vectors(models)  # type: ignore[assignment]
+    with torch.no_grad():
+        for name, module in stacked.named_modules():
+            own = [model.get_submodule(name) for model in models]
+            for key in module._parameters:
+                if key != "vectors" and module._parameters[key] is not None:
+                    value = torch.stack([other._parameters[key].detach() for other in own])  # type: ignore[union-attr]
+                    module._parameters[key] = nn.Parameter(value)
+            for key in module._buffers:
+                if key != "vectors" and module._buffers[key] is not None:
+                    module._buffers[key] = torch.stack([other._buffers[key] for other in own])  # type: ignore[misc]
+    for place in ("input_dropout", "dropout"):
+        getattr(stacked, place).rates = tuple(getattr(model, place).p for model in models)
+    return stacked
+
+
+def _shape(model: MPAD) -> tuple[object, ...]:
+    config = model.config
+    return tuple(value for name, value in vars(config).items() if name != "dropout")
+
+
+def _stacked_vectors(models: Sequence[MPAD]) -> Tensor:
+    tables = [model.vectors.detach() for model in models]
+    if models[0].config.learn_vectors:
+        return nn.Parameter(torch.stack(tables))
+    if all(table.data_ptr() == tables[0].data_ptr() or torch.equal(table, tables[0]) for table in tables[1:]):
+        return tables[0]
+    return torch.stack(tables)
+
+
+def unstack_models(stacked: MPAD, models: Sequence[MPAD]) -> None:
+    """Give each model its own weights back."""
+    with torch.no_grad():
+        states = stacked.state_dict()
+        for number, model in enumerate(models):
+            model.load_state_dict({name: value[number] for name, value in states.items()})

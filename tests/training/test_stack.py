@@ -1,0 +1,120 @@
+"""A model learns the same whether it trains alone or stacked with others."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mpad.errors import InputError
+from mpad.graph import graphs_of_words
+from mpad.graph.batch import CorpusTensors
+from mpad.models.config import VARIANTS, MPADConfig
+from mpad.models.mpad import MPAD
+from mpad.training.examples import make_examples
+from mpad.training.loop import train
+from mpad.training.stack import stack_models
+from mpad.training.task import Task, TrainingConfig
+
+DEVICE = "cpu"
+
+
+def tasks(texts, labels, variant="mpad", n_models=3, dropouts=(0.5, 0.5, 0.5), device=DEVICE, dtype=torch.float64, **options):
+    """Models with different seeds, folds and learning rates over one corpus; folds differ in size."""
+    hierarchical = variant != "mpad"
+    graphs, vocabulary = graphs_of_words(texts, per="sentence" if hierarchical else "document")
+    corpus = CorpusTensors(graphs, device)
+    targets = (np.array(labels) == "tool").astype(np.int64)
+    vectors = torch.randn(vocabulary.n_rows, 6, generator=torch.Generator().manual_seed(0))
+    made = []
+    for number in range(n_models):
+        torch.manual_seed(number)
+        config = MPADConfig(2, 6, vocabulary.n_rows, variant, hidden=8, dropout=dropouts[number], **options)
+        network = MPAD(config).to(device, dtype)
+        with torch.no_grad():
+            network.vectors.copy_(vectors)
+        order = np.random.default_rng(number).permutation(len(texts))
+        held, rest = (
+            order[:20],
+            order[20 : 100 + number],
+        )  # 80, 81, 82 documents: 5, 5, 6 batches
+        training = TrainingConfig(4, None, 16, 0.01 / (number + 1), seed=number + 5)
+        checks, examples = make_examples(corpus, held, targets), make_examples(corpus, rest, targets)
+        made.append(Task(network, examples, checks, training, watched=make_examples(corpus, order[100:], targets)))
+    return made
+
+
+def trained(made):
+    histories = train(made)
+    return histories, [{name: value.clone() for name, value in task.network.state_dict().items()} for task in made]
+
+
+def check_same(build, tolerance):
+    together, stacked = trained(build())
+    for number in range(len(together)):
+        (alone,), (single,) = trained([build()[number]])
+        for one, other in zip(together[number].reports, alone.reports, strict=True):
+            assert one.train_loss == pytest.approx(other.train_loss, abs=tolerance)
+            assert one.validation_loss == pytest.approx(other.validation_loss, abs=tolerance)
+            assert one.watched_accuracy == other.watched_accuracy
+        assert together[number].best_epoch == alone.best_epoch
+        for name, value in single.items():
+            if not name.endswith("num_batches_tracked"):
+                assert torch.allclose(stacked[number][name], value, atol=tolerance), name
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("authors", [True, False])
+def test_together_as_alone(fruit_corpus, variant, authors):
+    check_same(lambda: tasks(*fruit_corpus, variant, authors=authors), 1e-7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"learn_vectors": True},
+        {"master_node": False},
+        {"master_skip": False, "renormalise": False},
+        {"combine": "identity"},
+        {"dropouts": (0.0, 0.3, 0.5)},
+    ],
+    ids=lambda options: ",".join(options),
+)
+def test_ablations_and_settings_together_as_alone(fruit_corpus, options):
+    check_same(lambda: tasks(*fruit_corpus, **options), 1e-7)
+
+
+def test_each_model_stops_by_its_own_patience(fruit_corpus):
+    made = tasks(*fruit_corpus)
+    made = [
+        replace(task, config=replace(task.config, max_epochs=30, patience=1 + 3 * k)) for k, task in enumerate(made)
+    ]
+    histories = train(made)
+    assert len({len(history.reports) for history in histories}) > 1
+    for task, history in zip(made, histories, strict=True):
+        best = history.reports[history.best_epoch - 1]
+        assert best.validation_accuracy == max(report.validation_accuracy for report in history.reports)
+        assert len(history.reports) <= history.best_epoch + 30 and not task.network.training
+
+
+def test_only_one_architecture_at_a_time():
+    one, other = MPAD(MPADConfig(2, 4, 9)), MPAD(MPADConfig(2, 4, 9, steps=3))
+    with pytest.raises(InputError, match="one architecture"):
+        stack_models([one, other])
+    with pytest.raises(InputError, match="no tasks"):
+        train([])
+
+
+def test_batch_sizes_must_agree(fruit_corpus):
+    made = tasks(*fruit_corpus)
+    made[1] = replace(made[1], config=replace(made[1].config, batch_size=8))
+    with pytest.raises(InputError, match="same batch_size; found 16, 8"):
+        train(made)
+
+
+def test_equal_vectors_are_kept_once(fruit_corpus):
+    networks = [task.network for task in tasks(*fruit_corpus)]
+    assert stack_models(networks).vectors.ndim == 2
+    with torch.no_grad():
+        networks[1].vectors[0] += 1
+    assert stack_models(networks).vectors.ndim == 3
