@@ -1,5 +1,6 @@
 """Small corpora that every test can use."""
 
+import os
 import random
 
 import pytest
@@ -8,6 +9,8 @@ import torch
 from mpad import MPADClassifier
 
 torch.set_num_threads(2)
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # runs the GPU's kernels here; read when Triton is first imported
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.text.vectors import CORPUS, WordVectors, load_vectors, random_vectors, train_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.device import find_device
-from mpad.training.examples import Examples, make_examples
+from mpad.training.examples import make_examples
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, silent
@@ -150,28 +150,20 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         training = self._training_config(seed)
         device = find_device(self.device)
         model = self._build(texts, labels, seed)
-        corpus = CorpusTensors(model.pack(texts), device)
         if validation is None:
             chosen, held = hold_out(targets, self.validation_fraction, seed)
-            checks = make_examples(corpus, held, targets) if len(held) else None
         else:
-            chosen, checks = np.arange(len(texts)), self._validation_examples(model, validation, device)
+            checked, truth = _checked_validation(validation, labels)
+            chosen, held = np.arange(len(texts)), np.arange(len(texts), len(texts) + len(checked))
+            texts, targets = texts + checked, np.concatenate([targets, truth])
+            weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
+        corpus = CorpusTensors(model.pack(texts), device)
         examples = make_examples(corpus, chosen, targets, weights)
-        model.network.to(device)
-        task = Task(model.network, examples, checks, training)
+        checks = make_examples(corpus, held, targets) if len(held) else None
+        task = Task(model.network.to(device), examples, checks, training)
         (history,) = train([task], sink or (_to_stderr if self.verbose else silent))
         self._remember(model, history)
         return self
-
-    @staticmethod
-    def _validation_examples(
-        model: DocumentModel, validation: tuple[Iterable[str], Any], device: torch.device
-    ) -> Examples:
-        texts, y = as_texts(validation[0]), as_labels(validation[1])
-        if len(texts) != len(y) or not texts:
-            raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
-        corpus = CorpusTensors(model.pack(texts), device)
-        return make_examples(corpus, np.arange(len(texts)), model.labels.encode(y))
 
     def _training_config(self, seed: int) -> TrainingConfig:
         return TrainingConfig(
@@ -296,6 +288,13 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         tags.classifier_tags.multi_label = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _checked_validation(validation: tuple[Iterable[str], Any], labels: Labels) -> tuple[list[str], NDArray[Any]]:
+    texts, y = as_texts(validation[0]), as_labels(validation[1])
+    if len(texts) != len(y) or not texts:
+        raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
+    return texts, labels.encode(y)
 
 
 def _to_stderr(report: EpochReport) -> None:

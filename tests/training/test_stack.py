@@ -19,7 +19,9 @@ from mpad.training.task import Task, TrainingConfig
 DEVICE = "cpu"
 
 
-def tasks(texts, labels, variant="mpad", n_models=3, dropouts=(0.5, 0.5, 0.5), device=DEVICE, dtype=torch.float64, **options):
+def tasks(
+    texts, labels, variant="mpad", n_models=3, dropouts=(0.5, 0.5, 0.5), device=DEVICE, dtype=torch.float64, **options
+):
     """Models with different seeds, folds and learning rates over one corpus; folds differ in size."""
     hierarchical = variant != "mpad"
     graphs, vocabulary = graphs_of_words(texts, per="sentence" if hierarchical else "document")

@@ -45,6 +45,11 @@ class GraphBatch:
         return 1 if self.slabs is None else self.slabs.words.shape[0]
 
     @property
+    def n_words(self) -> int:
+        """Nodes that are words, in the batch."""
+        return self.words.shape[0]
+
+    @property
     def n_graphs(self) -> int:
         """Graphs in the batch."""
         return self.size.shape[0]

@@ -7,14 +7,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.graph.batch import GraphBatch
+from mpad.graph.planned import PlannedBatch
 from mpad.models.config import MPADConfig
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
 from mpad.nn.messages import AuthorsMessagePassing, MessagePassing
-from mpad.nn.neighbours import Clique, Neighbours, Path, WordNeighbours
+from mpad.nn.neighbours import Clique, Neighbours, Path, word_neighbours
 from mpad.nn.norm import BatchNorm
 from mpad.nn.readout import Readout
-from mpad.nn.rows import RepeatedRows, StackedRows
+from mpad.nn.rows import RepeatedRows, StackedRows, embed_planned
+from mpad.nn.segments import Groups
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Level(nn.Module):
         self,
         h: Tensor | RepeatedRows | StackedRows,
         neighbours: Neighbours,
-        owner: Tensor,
-        n_groups: int,
+        groups: Groups,
+        n_words: int,
         counted: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """H⁰ → vectors, and the attention at each step: (steps, words)."""
@@ -61,7 +63,7 @@ class Level(nn.Module):
         for step in self.steps:
             h = step(h, neighbours)
             states.append(h)
-        read = [readout(h, owner, n_groups) for readout, h in zip(self.readouts, states or [h], strict=True)]
+        read = [readout(h, groups, n_words) for readout, h in zip(self.readouts, states or [h], strict=True)]
         vector = self.norm(torch.cat([part for part, _ in read], dim=-1), counted)
         return functional.relu(self.dense(vector)), torch.stack([alpha for _, alpha in read])
 
@@ -94,22 +96,25 @@ class MPAD(nn.Module):
         self.dropout = Dropout(config.dropout, place=1)
         self.classes = Linear(config.hidden, config.n_classes)
 
-    def forward(self, batch: GraphBatch) -> Output:
-        """Classify a batch."""
-        config = self.config
-        neighbours = WordNeighbours(batch, config.master_node, config.renormalise)
+    def forward(self, batch: GraphBatch | PlannedBatch) -> Output:
+        """Classify a batch: logits ([models,] documents, classes)."""
+        config, words, sentences = self.config, *read_groups(batch)
         graphs, documents = (None, None) if batch.slabs is None else (batch.slabs.graphs, batch.slabs.documents)
-        vectors, attention = self.words(self.embed(batch), neighbours, batch.owner, batch.n_graphs, graphs)
+        neighbours = word_neighbours(batch, config.master_node, config.renormalise)
+        n_words, n_graphs = batch.n_words // batch.n_models, batch.n_graphs // batch.n_models
+        vectors, attention = self.words(self.embed(batch), neighbours, words, n_words, graphs)
         sentence_attention = None
         if self.sentences is not None:
-            graph, owner = self.sentence_graph(batch), batch.graph_owner
-            vectors, sentence_attention = self.sentences(vectors, graph, owner, batch.n_documents, documents)
+            neighbours = self.sentence_graph(batch)
+            vectors, sentence_attention = self.sentences(vectors, neighbours, sentences, n_graphs, documents)
         logits = self.classes(self.dropout(vectors)).float()
         return Output(logits, vectors, attention, sentence_attention)
 
-    def embed(self, batch: GraphBatch) -> RepeatedRows | StackedRows:
+    def embed(self, batch: GraphBatch | PlannedBatch) -> Tensor | RepeatedRows | StackedRows:
         """H⁰: the vector of each word, then a zero row for each master node. ([models,] nodes, vector_width)."""
         masters = batch.n_graphs // batch.n_models if self.config.master_node else 0
+        if isinstance(batch, PlannedBatch):
+            return embed_planned(self.vectors, batch, masters, self.input_dropout)
         if batch.slabs is None:
             return self._rows(batch.words, masters, self.vectors, None)
         tables = self.vectors.unbind() if self.vectors.ndim == 3 else [self.vectors] * batch.n_models
@@ -123,8 +128,20 @@ class MPAD(nn.Module):
             index = torch.cat([index, index.new_full((masters,), distinct.shape[0])])
         return RepeatedRows(self.input_dropout(table.index_select(0, distinct), model), index)
 
-    def sentence_graph(self, batch: GraphBatch) -> Neighbours:
+    def sentence_graph(self, batch: GraphBatch | PlannedBatch) -> Neighbours:
         """The graph over the sentences of each document."""
         if self.config.variant == "path":
             return Path(batch)
         return Clique(batch, self.config.renormalise)
+
+
+def read_groups(batch: GraphBatch | PlannedBatch) -> tuple[Groups, Groups]:
+    """The words of each graph, and the graphs of each document."""
+    words = sentences = None
+    if isinstance(batch, PlannedBatch):
+        words = batch.base, batch.size_in_slab
+        sentences = batch.first_graph, batch.n_graphs_of_document
+    return (
+        Groups(lambda: batch.owner, batch.n_graphs, words),
+        Groups(lambda: batch.graph_owner, batch.n_documents, sentences),
+    )

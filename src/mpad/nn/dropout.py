@@ -1,9 +1,13 @@
 """Dropout that is cheap on a CPU, and the same for a model whether it trains alone or among others."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from mpad.nn.kernels.noise import DeviceNoise
 
 _MASK = (1 << 63) - 1
 
@@ -42,13 +46,17 @@ class Dropout(nn.Module):
         super().__init__()
         self.p = p
         self.place = place  # tells the layers of a network apart
-        self.noise = Noise([0])
+        self.noise: Noise | DeviceNoise = Noise([0])
         self.rates: Sequence[float] = (p,)  # by model
 
     def forward(self, x: Tensor, model: int | None = None) -> Tensor:
         """Drop elements while training; at prediction give x itself. `model` says whose rows x are, of several."""
         if not self.training or not any(self.rates):
             return x
+        if not isinstance(self.noise, Noise):
+            from mpad.nn.kernels.noise import Drop
+
+            return Drop.apply(x, self.noise, self.place)  # type: ignore[no-any-return, no-untyped-call]
         if model is None and len(self.rates) > 1:
             return torch.stack([self(part, number) for number, part in enumerate(x.unbind())])
         dropped = min(round(self.rates[model or 0] * 256), 255)

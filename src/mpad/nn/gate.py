@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mpad.nn import kernels
 from mpad.nn.linear import Linear, add_product_, weight_gradient
 
 
@@ -41,6 +42,10 @@ def gate_forward(
     h: Tensor, m: Tensor, bias: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Equation 6 in few passes: H', then R, Z and C in one array ([models,] nodes, 3 · width), and R ⊙ H."""
+    if kernels.run_on(h):
+        from mpad.nn.kernels.gate import gate_forward as on_gpu
+
+        return on_gpu(h, m, bias, w, u, u_reset)
     width = h.shape[-1]
     rzc = (m @ w.mT).add_(bias.unsqueeze(-2))  # addmm would first write the bias into every row
     gates, c = rzc.split((2 * width, width), dim=-1)
@@ -55,6 +60,20 @@ def gate_backward(
     g: Tensor, h: Tensor, m: Tensor, rzc: Tensor, reset_h: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradients of `gate_forward` with respect to H, M, the biases, W, the gates' U, and U."""
+    if kernels.run_on(h):
+        from mpad.nn.kernels.gate import gate_gradients as on_gpu
+
+        d_rzc, d_h = on_gpu(g, h, rzc, u_reset)
+    else:
+        d_rzc, d_h = _gate_gradients(g, h, rzc, u_reset)
+    d_gates, d_c = d_rzc.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
+    add_product_(d_h, d_gates, u)
+    d_w, d_u = weight_gradient(d_rzc, m), weight_gradient(d_gates, h)
+    return d_h, d_rzc @ w, d_rzc.sum(-2), d_w, d_u, weight_gradient(d_c, reset_h)
+
+
+def _gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of the pre-activations of R, Z, C side by side, and of H, all but its way through the gates' U."""
     r, z, c = rzc.chunk(3, dim=-1)
     d_rzc = torch.empty_like(rzc)
     d_r, d_z, d_c = d_rzc.chunk(3, dim=-1)
@@ -63,10 +82,7 @@ def gate_backward(
     torch.ops.aten.sigmoid_backward((c - h).mul_(g), z, grad_input=d_z)
     d_reset_h = d_c @ u_reset
     torch.ops.aten.sigmoid_backward(d_reset_h * h, r, grad_input=d_r)
-    d_gates = d_rzc[..., : 2 * h.shape[-1]]
-    d_h = add_product_(torch.sub(g, gz, out=gz).addcmul_(d_reset_h, r), d_gates, u)
-    d_w, d_u = weight_gradient(d_rzc, m), weight_gradient(d_gates, h)
-    return d_h, d_rzc @ w, d_rzc.sum(-2), d_w, d_u, weight_gradient(d_c, reset_h)
+    return d_rzc, torch.sub(g, gz, out=gz).addcmul_(d_reset_h, r)
 
 
 class _Gate(torch.autograd.Function):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mpad.nn import kernels
 from mpad.nn.gate import GatedUpdate, NeighboursOnly, gate_backward, gate_forward
 from mpad.nn.linear import Linear, weight_gradient
 from mpad.nn.neighbours import Neighbours, mean
@@ -58,8 +59,8 @@ class _Step(torch.autograd.Function):
     def forward(
         ctx: Any, sent: Tensor, state: Tensor, neighbours: Neighbours, b1: Tensor, w2: Tensor, b2: Tensor, *gate: Tensor
     ) -> Tensor:
-        inbox = neighbours.heard(sent).add_(b1.unsqueeze(-2)).relu_()
-        message = (inbox @ w2.mT).add_(b2.unsqueeze(-2)).relu_()
+        inbox = bias_relu_(neighbours.heard(sent), b1)
+        message = bias_relu_(inbox @ w2.mT, b2)
         updated, rzc, reset_h = gate_forward(state, message, *gate)
         ctx.neighbours = neighbours
         ctx.save_for_backward(inbox, w2, state, message, rzc, reset_h, *gate[1:])
@@ -69,12 +70,29 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         inbox, w2, state, message, *rest = ctx.saved_tensors
         d_state, d_message, *d_gate = gate_backward(gradients[0], state, message, *rest)
-        torch.ops.aten.threshold_backward(d_message, message, 0, grad_input=d_message)  # through the ReLU
-        d_inbox = d_message @ w2
-        torch.ops.aten.threshold_backward(d_inbox, inbox, 0, grad_input=d_inbox)
+        relu_backward_(d_message, message)
+        d_inbox = relu_backward_(d_message @ w2, inbox)
         d_sent = ctx.neighbours.transposed(d_inbox)
         d_w2 = weight_gradient(d_message, inbox)
         return d_sent, d_state, None, d_inbox.sum(-2), d_w2, d_message.sum(-2), *d_gate
+
+
+def bias_relu_(x: Tensor, bias: Tensor) -> Tensor:
+    """ReLU(x + b), in place."""
+    if kernels.run_on(x):
+        from mpad.nn.kernels.gate import bias_relu_ as on_gpu
+
+        return on_gpu(x, bias)
+    return x.add_(bias.unsqueeze(-2)).relu_()
+
+
+def relu_backward_(g: Tensor, y: Tensor) -> Tensor:
+    """The gradient of y = ReLU(x) with respect to x, in place of the gradient of y."""
+    if kernels.run_on(g):
+        from mpad.nn.kernels.gate import relu_backward_ as on_gpu
+
+        return on_gpu(g, y)
+    return torch.ops.aten.threshold_backward(g, y, 0, grad_input=g)  # type: ignore[no-any-return]
 
 
 class AuthorsMessagePassing(nn.Module):
@@ -100,7 +118,7 @@ class AuthorsMessagePassing(nn.Module):
     def forward(self, h: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
         entered = project(h, self.enter.weight) + self.enter.bias.unsqueeze(-2)
-        x = self.state(functional.relu(self.enter_norm(entered, neighbours.counted)))
+        x = self.state(self.enter_norm(entered, neighbours.counted, relu=True))
         inbox = mean(neighbours, project(x, self.sent.weight)) + self.sent.bias.unsqueeze(-2)
-        message = self.heard(functional.relu(self.sent_norm(inbox, neighbours.counted)))
+        message = self.heard(self.sent_norm(inbox, neighbours.counted, relu=True))
         return self.combine(x, message)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mpad.graph.batch import GraphBatch
+from mpad.graph.planned import PlannedBatch
 from mpad.nn.segments import segment_sum
 
 
@@ -42,6 +43,15 @@ class _Mean(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return ctx.neighbours.transposed(gradients[0]), None
+
+
+def word_neighbours(batch: GraphBatch | PlannedBatch, master: bool, renormalise: bool) -> Neighbours:
+    """The graph of words of a batch."""
+    if isinstance(batch, PlannedBatch):
+        from mpad.nn.kernels.aggregate import WordNeighbours as OnGPU
+
+        return OnGPU(batch, master, renormalise)
+    return WordNeighbours(batch, master, renormalise)
 
 
 class WordNeighbours:
@@ -120,7 +130,7 @@ class Clique:
     Its matrix is symmetric. A document's only sentence hears zeros.
     """
 
-    def __init__(self, batch: GraphBatch, renormalise: bool) -> None:
+    def __init__(self, batch: GraphBatch | PlannedBatch, renormalise: bool) -> None:
         self._owner, self._n_documents = batch.graph_owner, batch.n_documents
         others = (batch.graph_count - 1).clamp(min=1).index_select(0, batch.graph_owner)
         self._divisor = others[:, None] if renormalise else None
@@ -140,7 +150,7 @@ class Clique:
 class Path:
     """A path through the sentences of each document: each hears the one before it, the first nobody."""
 
-    def __init__(self, batch: GraphBatch) -> None:
+    def __init__(self, batch: GraphBatch | PlannedBatch) -> None:
         owner = batch.graph_owner
         follows = torch.zeros_like(owner, dtype=torch.bool)
         follows[1:] = owner[1:] == owner[:-1]

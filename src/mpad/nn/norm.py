@@ -2,6 +2,9 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+
+from mpad.nn import kernels
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -12,12 +15,19 @@ class BatchNorm(nn.BatchNorm1d):
     `counted` (models, rows, 1) is 1 for rows that count and 0 for padding.
     """
 
-    def forward(self, input: Tensor, counted: Tensor | None = None) -> Tensor:
-        """Normalise the columns."""
-        if input.ndim == 3:
-            return self._stacked(input, counted)
+    def forward(self, input: Tensor, counted: Tensor | None = None, relu: bool = False) -> Tensor:
+        """Normalise the columns; with `relu`, give the ReLU of that."""
+        if self.training and input.ndim == 3 and counted is not None and kernels.run_on(input):
+            from mpad.nn.kernels.norm import Norm
+
+            learnt, kept = (self.weight, self.bias), (self.running_mean, self.running_var, self.momentum)
+            return Norm.apply(input, *learnt, counted, *kept, self.eps, relu)  # type: ignore[no-untyped-call]
+        normal = self._plain(input) if input.ndim == 2 else self._stacked(input, counted)
+        return functional.relu(normal) if relu else normal
+
+    def _plain(self, input: Tensor) -> Tensor:
         if self.training and input.shape[0] < 2:
-            return nn.functional.batch_norm(
+            return functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
             )
         return super().forward(input)

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mpad.nn import kernels
 from mpad.nn.linear import Linear, add_product_, weight_gradient
-from mpad.nn.segments import segment_softmax, segment_sum
+from mpad.nn.segments import Groups, segment_softmax, segment_sum
 
 
 class Attention(nn.Module):
@@ -25,11 +26,11 @@ class Attention(nn.Module):
         self.context = Linear(width, 1, bias=False)
         self.dense = Linear(width, width) if authors else None
 
-    def forward(self, h: Tensor, owner: Tensor, n_groups: int) -> tuple[Tensor, Tensor]:
+    def forward(self, h: Tensor, groups: Groups) -> tuple[Tensor, Tensor]:
         """H → u, α."""
         weights = self.align.weight, self.align.bias, self.context.weight
         bounded = self.dense is not None
-        pooled, alpha = _Attend.apply(h, *weights, owner, n_groups, bounded)  # type: ignore[no-untyped-call]
+        pooled, alpha = _Attend.apply(h, *weights, groups, bounded)  # type: ignore[no-untyped-call]
         return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha
 
 
@@ -38,34 +39,57 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, owner: Tensor, n_groups: int, bounded: bool
+        ctx: Any, h: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, groups: Groups, bounded: bool
     ) -> tuple[Tensor, Tensor]:
         y = h @ w.mT
-        y = (y if bias is None else y.add_(bias.unsqueeze(-2))).tanh_()
-        score = (y @ v.mT).flatten()
-        if bounded:
-            score.tanh_()
-        alpha = segment_softmax(score, owner, n_groups)
-        ctx.save_for_backward(h, w, y, v, owner, score, alpha)
-        ctx.has_bias, ctx.bounded, ctx.n_groups = bias is not None, bounded, n_groups
+        if groups.runs is not None and kernels.run_on(h):
+            from mpad.nn.kernels.attention import attend
+
+            score, alpha, pooled = attend(h, y, bias, v, *groups.runs, bounded)
+        else:
+            y = (y if bias is None else y.add_(bias.unsqueeze(-2))).tanh_()
+            score = (y @ v.mT).flatten()
+            if bounded:
+                score.tanh_()
+            alpha = segment_softmax(score, groups.owner, groups.n)
+            pooled = segment_sum((h * alpha.view(*h.shape[:-1], 1)).flatten(0, -2), groups.owner, groups.n)
+            pooled = pooled if h.ndim == 2 else pooled.view(h.shape[0], -1, h.shape[-1])
+        ctx.save_for_backward(h, w, y, v, score, alpha)
+        ctx.has_bias, ctx.bounded, ctx.groups = bias is not None, bounded, groups
+        alpha = alpha.flatten()
         ctx.mark_non_differentiable(alpha)
-        pooled = segment_sum((h * alpha.view(*h.shape[:-1], 1)).flatten(0, -2), owner, n_groups)
-        return (pooled if h.ndim == 2 else pooled.view(h.shape[0], -1, h.shape[-1])), alpha
+        return pooled, alpha
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        h, w, y, v, owner, score, alpha = ctx.saved_tensors
-        d_h = gradients[0].flatten(0, -2).index_select(0, owner).view(h.shape)
-        d_alpha = (d_h * h).sum(-1).flatten().mul_(alpha)
-        d_score = d_alpha - alpha * segment_sum(d_alpha, owner, ctx.n_groups).index_select(0, owner)
-        if ctx.bounded:
-            d_score *= 1 - score * score
-        d_score = d_score.view(*h.shape[:-1], 1)
-        d_y = d_score * v
-        torch.ops.aten.tanh_backward(d_y, y, grad_input=d_y)
-        add_product_(d_h.mul_(alpha.view(d_score.shape)), d_y, w)
+        h, w, y, v, score, alpha = ctx.saved_tensors
+        if ctx.groups.runs is not None and kernels.run_on(h):
+            from mpad.nn.kernels.attention import attend_backward
+
+            d_h, d_y, d_score = attend_backward(
+                gradients[0].contiguous(), h, y, v, score, alpha, *ctx.groups.runs, ctx.bounded
+            )
+            d_score = d_score[..., None]
+        else:
+            d_h, d_y, d_score = _attend_backward(gradients[0], h, y, v, score, alpha, ctx.groups, ctx.bounded)
+        add_product_(d_h, d_y, w)
         d_bias = d_y.sum(-2) if ctx.has_bias else None
-        return d_h, weight_gradient(d_y, h), d_bias, d_score.mT @ y, None, None, None
+        return d_h, weight_gradient(d_y, h), d_bias, weight_gradient(d_score, y), None, None
+
+
+def _attend_backward(
+    g: Tensor, h: Tensor, y: Tensor, v: Tensor, score: Tensor, alpha: Tensor, groups: Groups, bounded: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of H (all but its way through y), of H W_A + b, and of the scores."""
+    d_h = g.flatten(0, -2).index_select(0, groups.owner).view(h.shape)
+    d_alpha = (d_h * h).sum(-1).flatten().mul_(alpha)
+    d_score = d_alpha - alpha * segment_sum(d_alpha, groups.owner, groups.n).index_select(0, groups.owner)
+    if bounded:
+        d_score *= 1 - score * score
+    d_score = d_score.view(*h.shape[:-1], 1)
+    d_y = d_score * v
+    torch.ops.aten.tanh_backward(d_y, y, grad_input=d_y)
+    return d_h.mul_(alpha.view(d_score.shape)), d_y, d_score
 
 
 class Readout(nn.Module):
@@ -83,18 +107,17 @@ class Readout(nn.Module):
         self.out_width = 2 * width if skip else width
         self.attention = Attention(width, authors)
 
-    def forward(self, h: Tensor, owner: Tensor, n_groups: int) -> tuple[Tensor, Tensor]:
-        """H → h_G, and the attention on each word: (words,)."""
-        n_words = owner.shape[0] if h.ndim == 2 else owner.shape[0] // h.shape[0]  # of one model
+    def forward(self, h: Tensor, groups: Groups, n_words: int) -> tuple[Tensor, Tensor]:
+        """H → h_G, and the attention on each word: (words,). `n_words` of a model's rows are words."""
         if self.skip:
             words, masters = h.split((n_words, h.shape[-2] - n_words), dim=-2)
-            pooled, alpha = self.attention(words, owner, n_groups)
+            pooled, alpha = self.attention(words, groups)
             return torch.cat([pooled, masters], dim=-1), alpha
         if h.shape[-2] == n_words:
-            return self.attention(h, owner, n_groups)
+            return self.attention(h, groups)
         # A master node without its skip connection is a node among the others.
-        masters = torch.arange(n_groups, device=owner.device)
         models = h.shape[:-2]
-        both = torch.cat([owner.view(*models, n_words), masters.view(*models, -1)], dim=-1)
-        pooled, alpha = self.attention(h, both.flatten(), n_groups)
+        masters = torch.arange(groups.n, device=h.device).view(*models, -1)
+        both = torch.cat([groups.owner.view(*models, n_words), masters], dim=-1)
+        pooled, alpha = self.attention(h, Groups(both.flatten, groups.n))
         return pooled, alpha.view(both.shape)[..., :n_words].flatten()

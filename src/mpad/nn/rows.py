@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from mpad.graph.planned import PlannedBatch
+from mpad.nn.dropout import Dropout
 from mpad.nn.linear import affine
 
 
@@ -36,3 +38,11 @@ def project(x: Tensor | RepeatedRows | StackedRows, weight: Tensor) -> Tensor:
         return torch.stack([project(rows, own) for rows, own in zip(x.models, weight.unbind(), strict=True)])
     mapped = functional.linear(x.distinct, weight)
     return functional.pad(mapped, (0, 0, 0, 1)).index_select(0, x.index)
+
+
+def embed_planned(table: Tensor, batch: PlannedBatch, masters: int, dropout: Dropout) -> Tensor:
+    """The word vectors of a planned batch, dropped out, then a zero row for each master: (models, rows, width)."""
+    from mpad.nn.kernels.noise import DeviceNoise, Embed
+
+    noise = dropout.noise if dropout.training and isinstance(dropout.noise, DeviceNoise) else None
+    return Embed.apply(table, batch, masters, noise)  # type: ignore[no-any-return, no-untyped-call]

@@ -3,6 +3,10 @@
 `owner` (n_rows,) int64 says to which group each row belongs; groups without rows are ordinary and give zeros.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -18,3 +22,17 @@ def segment_softmax(score: Tensor, owner: Tensor, n_groups: int) -> Tensor:
         highest = score.new_full((n_groups,), -torch.inf).scatter_reduce(0, owner, score, "amax")
     exponential = torch.exp(score - highest.index_select(0, owner))
     return exponential / segment_sum(exponential, owner, n_groups).index_select(0, owner)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which rows belong together, over all models of a batch."""
+
+    find_owner: Callable[[], Tensor]
+    n: int
+    runs: tuple[Tensor, Tensor] | None = None  # where groups are runs of a slab's rows: first row and length, int32
+
+    @cached_property
+    def owner(self) -> Tensor:
+        """(n_rows,) int64."""
+        return self.find_owner()

@@ -1,11 +1,10 @@
 """Training step by step, operator by operator: on a CPU, and on any device that torch knows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mpad.graph.batch import CorpusTensors, GraphBatch, stack_batches
@@ -15,19 +14,12 @@ from mpad.training.adam import FlatAdam
 from mpad.training.examples import Examples
 from mpad.training.loss import rightness, weighted_loss
 from mpad.training.stack import stack_models, unstack_models
-from mpad.training.task import Task
+from mpad.training.task import Batches, Result, Task
 
-Batches = Sequence[NDArray[np.int64]]  # of one model's epoch: rows of its examples
+if TYPE_CHECKING:
+    from mpad.nn.kernels.noise import DeviceNoise
+
 _EVALUATION_NODES = 16_384  # words in one batch of evaluation: more spill out of the cache
-
-
-@dataclass(frozen=True)
-class Result:
-    """What an evaluation found of one model."""
-
-    loss: float
-    accuracy: float
-    watched_accuracy: float | None = None
 
 
 class Eager:
@@ -43,8 +35,19 @@ class Eager:
         self._noise = Noise([task.config.seed for task in tasks])
         hear(self.network, self._noise)
 
-    def epoch(self, orders: Sequence[Batches]) -> list[float]:
-        """Pass once over each model's batches; give the mean losses."""
+    def run(self, orders: Sequence[Batches]) -> list[Result]:
+        """Pass once over each model's batches, then look at its held-out documents."""
+        losses = self._epoch(orders)
+        self.network.eval()
+        networks = [task.network for task in self._tasks]
+        if self.stacked:
+            unstack_models(self.network, networks)
+        return [
+            _judge(network.eval(), task, loss)
+            for network, task, loss in zip(networks, self._tasks, losses, strict=True)
+        ]
+
+    def _epoch(self, orders: Sequence[Batches]) -> list[float]:
         self.network.train()
         device = self._tasks[0].examples.documents.device
         total = torch.zeros(len(self._tasks), device=device)
@@ -65,14 +68,6 @@ class Eager:
         self._optimiser.step(active)
         return losses.detach()
 
-    def evaluate(self) -> list[Result]:
-        """Look at every model's validation documents (without any, at its training documents)."""
-        self.network.eval()
-        networks = [task.network for task in self._tasks]
-        if self.stacked:
-            unstack_models(self.network, networks)
-        return [_judge(network.eval(), task) for network, task in zip(networks, self._tasks, strict=True)]
-
     def scale_learning_rate(self, factor: float) -> None:
         """Multiply the learning rates."""
         self._optimiser.scale_learning_rate(factor)
@@ -86,7 +81,7 @@ class Eager:
             task.network.eval()
 
 
-def hear(network: MPAD, noise: Noise) -> None:
+def hear(network: MPAD, noise: "Noise | DeviceNoise") -> None:
     """Let the network's dropout draw from this noise."""
     for module in network.modules():
         if isinstance(module, Dropout):
@@ -104,10 +99,10 @@ def _side_by_side(taken: Sequence[tuple[GraphBatch, Tensor, Tensor]]) -> tuple[G
     return batch, targets, torch.stack([filled(part) for _, _, part in taken])
 
 
-def _judge(network: MPAD, task: Task) -> Result:
+def _judge(network: MPAD, task: Task, train_loss: float) -> Result:
     loss, accuracy = evaluate(network, task.examples if task.validation is None else task.validation)
     watched = None if task.watched is None else evaluate(network, task.watched)[1]
-    return Result(loss, accuracy, watched)
+    return Result(train_loss, loss, accuracy, watched)
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mpad.training.eager import Eager
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights, Judge
-from mpad.training.task import Task, check_together
+from mpad.training.task import Engine, Task, check_together
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
     the same. The caller's random generators are left as they were.
     """
     check_together(tasks)
-    engine = Eager(tasks)
+    engine = find_engine(tasks)
     best = BestWeights(engine.network, engine.stacked)
     judges = [Judge(task.config.patience) for task in tasks]
     reports: list[list[EpochReport]] = [[] for _ in tasks]
@@ -51,7 +51,14 @@ def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
     return [History(own, judge.epoch, interrupted) for own, judge in zip(reports, judges, strict=True)]
 
 
-def _epochs(engine: Eager, tasks: Sequence[Task], judges: Sequence[Judge]) -> Iterator[list[EpochReport]]:
+def find_engine(tasks: Sequence[Task]) -> Engine:
+    """The fastest way to train these models here."""
+    from mpad.training.replay import Replay, can_replay
+
+    return Replay(tasks) if can_replay(tasks) else Eager(tasks)
+
+
+def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge]) -> Iterator[list[EpochReport]]:
     """Run epochs; give the reports of the models that have not run out of patience."""
     config = tasks[0].config
     generators = [np.random.default_rng(task.config.seed) for task in tasks]
@@ -63,14 +70,24 @@ def _epochs(engine: Eager, tasks: Sequence[Task], judges: Sequence[Judge]) -> It
             shuffled_batches(len(task.examples), config.batch_size, generator)
             for task, generator in zip(tasks, generators, strict=True)
         ]
-        losses, results = engine.epoch(orders), engine.evaluate()
+        results = engine.run(orders)
         seconds = time.perf_counter() - start
         found = []
-        for model, (judge, loss, result) in enumerate(zip(judges, losses, results, strict=True)):
+        for model, (judge, result) in enumerate(zip(judges, results, strict=True)):
             if not judge.out_of_patience:
                 is_best = judge.offer(epoch, result.accuracy, result.loss)
-                report = EpochReport(epoch, config.max_epochs, loss, result.loss, result.accuracy, seconds, is_best)
-                found.append(replace(report, model=model, watched_accuracy=result.watched_accuracy))
+                report = EpochReport(
+                    epoch,
+                    config.max_epochs,
+                    result.train_loss,
+                    result.loss,
+                    result.accuracy,
+                    seconds,
+                    is_best,
+                    model,
+                    result.watched_accuracy,
+                )
+                found.append(report)
         yield found
 
 

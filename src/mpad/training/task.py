@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpad.errors import InputError
 from mpad.models.mpad import MPAD
@@ -46,6 +47,38 @@ class Task:
     validation: Examples | None
     config: TrainingConfig
     watched: Examples | None = None
+
+
+Batches = Sequence[NDArray[np.int64]]  # of one model's epoch: rows of its examples
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an epoch came to, of one model."""
+
+    train_loss: float
+    loss: float
+    accuracy: float
+    watched_accuracy: float | None = None
+
+
+class Engine(Protocol):
+    """What trains models, one or several at once, epoch by epoch."""
+
+    network: MPAD  # the one that trains; with a leading axis where `stacked`
+    stacked: bool
+
+    def run(self, orders: Sequence[Batches]) -> list[Result]:
+        """Pass once over each model's batches, then look at its held-out documents."""
+        ...
+
+    def scale_learning_rate(self, factor: float) -> None:
+        """Multiply the learning rates."""
+        ...
+
+    def close(self) -> None:
+        """Give the models their weights."""
+        ...
 
 
 def check_together(tasks: Sequence[Task]) -> None:

@@ -1,0 +1,171 @@
+"""Batch norm of stacked models over the rows that count: sums in one pass, the rest in another."""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mpad.nn.kernels.tiles import grid_of_rows, power_of_two
+
+_ROWS = 32
+
+
+@triton.jit
+def _sums(x, counted, shift, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """Σ, Σ² of x − shift over the rows that count, and their number: (models, 3, width)."""
+    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)
+    inside = (row < rows)[:, None] & (column < D)[None, :]
+    c = tl.load(counted + model * rows + row, row < rows, 0.0)[:, None]
+    s = tl.load(shift + model * D + column, column < D, 0.0)[None, :]
+    value = (tl.load(x + (model * rows + row)[:, None] * D + column[None, :], inside, 0.0) - s) * c
+    at = sums + model * 3 * D + column
+    tl.atomic_add(at, tl.sum(value, 0), column < D)
+    tl.atomic_add(at + D, tl.sum(value * value, 0), column < D)
+    tl.atomic_add(at + 2 * D, tl.sum(c + column[None, :] * 0.0, 0), column < D)
+
+
+@triton.jit
+def _statistics(sums, shift, running_mean, running_var, model, column, eps, D: tl.constexpr):
+    """Mean and 1/√(var + ε) to normalise by, the batch's unbiased variance, and whether it has one."""
+    at = sums + model * 3 * D + column
+    inside = column < D
+    n = tl.maximum(tl.load(at + 2 * D, inside, 1.0), 1.0)
+    enough = n >= 2.0
+    off = tl.load(at, inside, 0.0) / n
+    var = tl.maximum(tl.load(at + D, inside, 0.0) / n - off * off, 0.0)
+    mean = off + tl.load(shift + model * D + column, inside, 0.0)
+    unbiased = var * n / tl.maximum(n - 1.0, 1.0)
+    old = tl.load(running_mean + model * D + column, inside, 0.0)
+    mean = tl.where(enough, mean, old)
+    var = tl.where(enough, var, tl.load(running_var + model * D + column, inside, 1.0))
+    return mean, 1.0 / tl.sqrt(var + eps), unbiased, enough, n
+
+
+@triton.jit
+def _normalise(
+    x,
+    sums,
+    shift,
+    running_mean,
+    running_var,
+    weight,
+    bias,
+    y,
+    kept,
+    eps,
+    rows,
+    RELU: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)
+    inside = (row < rows)[:, None] & (column < D)[None, :]
+    mean, rstd, unbiased, enough, n = _statistics(sums, shift, running_mean, running_var, model, column, eps, D)
+    at = (model * rows + row)[:, None] * D + column[None, :]
+    scale = rstd * tl.load(weight + model * D + column, column < D, 0.0)
+    offset = tl.load(bias + model * D + column, column < D, 0.0)
+    value = (tl.load(x + at, inside, 0.0) - mean[None, :]) * scale[None, :] + offset[None, :]
+    if RELU:
+        value = tl.maximum(value, 0.0)
+    tl.store(y + at, value, inside)
+    if tl.program_id(0) == 0:  # for the derivative and the running averages
+        to = kept + model * 4 * D + column
+        tl.store(to, mean, column < D)
+        tl.store(to + D, rstd, column < D)
+        tl.store(to + 2 * D, unbiased, column < D)
+        tl.store(to + 3 * D, tl.where(enough, 1.0 / n, 0.0), column < D)
+
+
+@triton.jit
+def _gradient_sums(
+    g, x, y, kept, sums, rows, RELU: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
+):
+    """Σ g and Σ g · x̂ over all rows (those that do not count have no gradient): (models, 2, width)."""
+    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)
+    inside = (row < rows)[:, None] & (column < D)[None, :]
+    at = (model * rows + row)[:, None] * D + column[None, :]
+    given = tl.load(g + at, inside, 0.0)
+    if RELU:
+        given = tl.where(tl.load(y + at, inside, 0.0) > 0.0, given, 0.0)
+    mean = tl.load(kept + model * 4 * D + column, column < D, 0.0)[None, :]
+    rstd = tl.load(kept + model * 4 * D + D + column, column < D, 0.0)[None, :]
+    hat = (tl.load(x + at, inside, 0.0) - mean) * rstd
+    tl.atomic_add(sums + model * 2 * D + column, tl.sum(given, 0), column < D)
+    tl.atomic_add(sums + model * 2 * D + D + column, tl.sum(given * hat, 0), column < D)
+
+
+@triton.jit
+def _gradient(
+    g,
+    x,
+    y,
+    counted,
+    kept,
+    sums,
+    weight,
+    d_x,
+    rows,
+    RELU: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)
+    inside = (row < rows)[:, None] & (column < D)[None, :]
+    at = (model * rows + row)[:, None] * D + column[None, :]
+    given = tl.load(g + at, inside, 0.0)
+    if RELU:
+        given = tl.where(tl.load(y + at, inside, 0.0) > 0.0, given, 0.0)
+    c = tl.load(counted + model * rows + row, row < rows, 0.0)[:, None]
+    mean = tl.load(kept + model * 4 * D + column, column < D, 0.0)[None, :]
+    rstd = tl.load(kept + model * 4 * D + D + column, column < D, 0.0)[None, :]
+    share = tl.load(kept + model * 4 * D + 3 * D + column, column < D, 0.0)[None, :]
+    hat = (tl.load(x + at, inside, 0.0) - mean) * rstd
+    all_g = tl.load(sums + model * 2 * D + column, column < D, 0.0)[None, :]
+    all_gx = tl.load(sums + model * 2 * D + D + column, column < D, 0.0)[None, :]
+    scale = tl.load(weight + model * D + column, column < D, 0.0)[None, :] * rstd
+    tl.store(d_x + at, scale * (given - c * share * (all_g + hat * all_gx)), inside)
+
+
+class Norm(torch.autograd.Function):
+    """[ReLU of] batch norm by the batch's own statistics, kept in the running averages: (models, rows, width)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, counted: Tensor, running_mean: Tensor, running_var: Tensor,
+        momentum: float, eps: float, relu: bool,
+    ) -> Tensor:  # fmt: skip
+        """Normalise."""
+        x, weight = x.contiguous(), weight.contiguous()
+        models, rows, width = x.shape
+        sums, kept, y = x.new_zeros(models, 3, width), x.new_empty(models, 4, width), torch.empty_like(x)
+        grid, tile = grid_of_rows(x, _ROWS), (width, power_of_two(width), _ROWS)
+        _sums[grid](x, counted, running_mean, sums, rows, *tile)
+        _normalise[grid](
+            x, sums, running_mean, running_mean, running_var, weight, bias.contiguous(), y, kept, eps, rows, relu, *tile
+        )
+        step = momentum * (kept[:, 3] > 0).to(x.dtype)
+        running_mean.lerp_(kept[:, 0], step)
+        running_var.lerp_(kept[:, 2], step)
+        ctx.save_for_backward(x, y, weight, counted, kept)
+        ctx.relu = relu
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Differentiate."""
+        x, y, weight, counted, kept = ctx.saved_tensors
+        g = gradients[0].contiguous()
+        models, rows, width = x.shape
+        sums, d_x = x.new_zeros(models, 2, width), torch.empty_like(x)
+        grid, tile = grid_of_rows(x, _ROWS), (ctx.relu, width, power_of_two(width), _ROWS)
+        _gradient_sums[grid](g, x, y, kept, sums, rows, *tile)
+        _gradient[grid](g, x, y, counted, kept, sums, weight, d_x, rows, *tile)
+        return d_x, sums[:, 1], sums[:, 0], *(None,) * 6
