@@ -56,7 +56,7 @@ class Dropout(nn.Module):
         if not isinstance(self.noise, Noise):
             from mpad.nn.kernels.noise import Drop
 
-            return Drop.apply(x, self.noise, self.place)  # type: ignore[no-any-return, no-untyped-call]
+            return Drop.apply(x, self.noise, self.place)  # type: ignore[no-untyped-call]
         if model is None and len(self.rates) > 1:
             return torch.stack([self(part, number) for number, part in enumerate(x.unbind())])
         dropped = min(round(self.rates[model or 0] * 256), 255)

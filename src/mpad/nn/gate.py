@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mpad.nn import kernels
-from mpad.nn.linear import Linear, add_product_, weight_gradient
+from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
 
 
 class GatedUpdate(nn.Module):
@@ -58,7 +58,7 @@ def gate_forward(
 
 def gate_backward(
     g: Tensor, h: Tensor, m: Tensor, rzc: Tensor, reset_h: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, Tensor, *tuple[Tensor | None, ...]]:
     """Gradients of `gate_forward` with respect to H, M, the biases, W, the gates' U, and U."""
     if kernels.run_on(h):
         from mpad.nn.kernels.gate import gate_gradients as on_gpu
@@ -68,8 +68,8 @@ def gate_backward(
         d_rzc, d_h = _gate_gradients(g, h, rzc, u_reset)
     d_gates, d_c = d_rzc.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     add_product_(d_h, d_gates, u)
-    d_w, d_u = weight_gradient(d_rzc, m), weight_gradient(d_gates, h)
-    return d_h, d_rzc @ w, d_rzc.sum(-2), d_w, d_u, weight_gradient(d_c, reset_h)
+    d_w, d_bias = weight_and_bias_gradient(d_rzc, m)
+    return d_h, d_rzc @ w, d_bias, d_w, weight_gradient(d_gates, h), weight_gradient(d_c, reset_h)
 
 
 def _gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,7 +93,7 @@ class _Gate(torch.autograd.Function):
         return updated
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         return gate_backward(gradients[0], *ctx.saved_tensors)
 
 

@@ -1,7 +1,12 @@
 """Linear maps that may belong to several models at once."""
 
+from typing import Any
+
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from mpad.nn import kernels
 
 
 class Linear(nn.Linear):
@@ -19,6 +24,8 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """X Wᵀ + b."""
     if weight.ndim == 2:
         return functional.linear(x, weight, bias)
+    if kernels.run_on(x):
+        return _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     y = x @ weight.mT
     return y if bias is None else y + bias.unsqueeze(-2)
 
@@ -30,13 +37,29 @@ def add_product_(to: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 def weight_gradient(g: Tensor, x: Tensor) -> Tensor:
     """Gᵀ X, the gradient of W in Y = X Wᵀ: ([models,] rows, out), ([models,] rows, in) → ([models,] out, in)."""
-    if not x.is_cuda or x.ndim == 2 or x.shape[1] % _SPLIT:
-        return g.mT @ x
-    # A few small products over thousands of rows would leave most of a GPU idle: cut the rows, and add up.
-    models, rows = x.shape[:2]
-    cut = models * _SPLIT, rows // _SPLIT
-    parts = g.reshape(*cut, g.shape[2]).mT @ x.reshape(*cut, x.shape[2])
-    return parts.view(models, _SPLIT, g.shape[2], x.shape[2]).sum(1)
+    return weight_and_bias_gradient(g, x, bias=False)[0]
 
 
-_SPLIT = 8
+def weight_and_bias_gradient(g: Tensor, x: Tensor, bias: bool = True) -> tuple[Tensor, Tensor | None]:
+    """The gradients of W and of b in Y = X Wᵀ + b."""
+    if x.ndim == 3 and kernels.run_on(x):
+        from mpad.nn.kernels.products import weight_gradient as on_gpu
+
+        return on_gpu(g, x, bias)
+    return g.mT @ x, g.sum(-2) if bias else None
+
+
+class _Affine(torch.autograd.Function):
+    """X Wᵀ + b of stacked models on a GPU, where the plain derivative of W would leave most of it idle."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.has_bias = bias is not None
+        return x @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        d_x = gradients[0] @ weight if ctx.needs_input_grad[0] else None
+        return d_x, *weight_and_bias_gradient(gradients[0], x, ctx.has_bias)

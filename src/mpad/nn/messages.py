@@ -14,7 +14,7 @@ from torch.nn import functional
 from mpad.nn import kernels
 from mpad.nn.gate import GatedUpdate, NeighboursOnly, gate_backward, gate_forward
 from mpad.nn.linear import Linear, weight_gradient
-from mpad.nn.neighbours import Neighbours, mean
+from mpad.nn.neighbours import Neighbours, bias_relu_, mean
 from mpad.nn.norm import BatchNorm
 from mpad.nn.rows import RepeatedRows, StackedRows, project
 
@@ -59,7 +59,7 @@ class _Step(torch.autograd.Function):
     def forward(
         ctx: Any, sent: Tensor, state: Tensor, neighbours: Neighbours, b1: Tensor, w2: Tensor, b2: Tensor, *gate: Tensor
     ) -> Tensor:
-        inbox = bias_relu_(neighbours.heard(sent), b1)
+        inbox = neighbours.heard_relu(sent, b1)
         message = bias_relu_(inbox @ w2.mT, b2)
         updated, rzc, reset_h = gate_forward(state, message, *gate)
         ctx.neighbours = neighbours
@@ -70,29 +70,21 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         inbox, w2, state, message, *rest = ctx.saved_tensors
         d_state, d_message, *d_gate = gate_backward(gradients[0], state, message, *rest)
-        relu_backward_(d_message, message)
-        d_inbox = relu_backward_(d_message @ w2, inbox)
+        d_b2 = relu_backward_(d_message, message)
+        d_inbox = d_message @ w2
+        d_b1 = relu_backward_(d_inbox, inbox)
         d_sent = ctx.neighbours.transposed(d_inbox)
-        d_w2 = weight_gradient(d_message, inbox)
-        return d_sent, d_state, None, d_inbox.sum(-2), d_w2, d_message.sum(-2), *d_gate
-
-
-def bias_relu_(x: Tensor, bias: Tensor) -> Tensor:
-    """ReLU(x + b), in place."""
-    if kernels.run_on(x):
-        from mpad.nn.kernels.gate import bias_relu_ as on_gpu
-
-        return on_gpu(x, bias)
-    return x.add_(bias.unsqueeze(-2)).relu_()
+        return d_sent, d_state, None, d_b1, weight_gradient(d_message, inbox), d_b2, *d_gate
 
 
 def relu_backward_(g: Tensor, y: Tensor) -> Tensor:
-    """The gradient of y = ReLU(x) with respect to x, in place of the gradient of y."""
+    """From the gradient of y = ReLU(x + b): that of x, in its place, and that of b."""
     if kernels.run_on(g):
         from mpad.nn.kernels.gate import relu_backward_ as on_gpu
 
         return on_gpu(g, y)
-    return torch.ops.aten.threshold_backward(g, y, 0, grad_input=g)  # type: ignore[no-any-return]
+    torch.ops.aten.threshold_backward(g, y, 0, grad_input=g)
+    return g.sum(-2)
 
 
 class AuthorsMessagePassing(nn.Module):

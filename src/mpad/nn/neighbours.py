@@ -11,21 +11,38 @@ from torch import Tensor
 
 from mpad.graph.batch import GraphBatch
 from mpad.graph.planned import PlannedBatch
+from mpad.nn import kernels
 from mpad.nn.segments import segment_sum
 
 
 class Neighbours(Protocol):
     """A graph over rows. Both maps are ([models,] rows, width) → the same, and know nothing of gradients."""
 
-    counted: Tensor | None  # (models, rows, 1), 0 for rows that only fill up a slab; None where all rows count
+    @property
+    def counted(self) -> Tensor | None:
+        """(models, rows, 1), 0 for rows that only fill up a slab; None where all rows count."""
+        ...
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x, what each row hears."""
         ...
 
+    def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
+        """ReLU(D⁻¹ A x + b)."""
+        ...
+
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g, the gradient of `heard`."""
         ...
+
+
+def bias_relu_(x: Tensor, bias: Tensor) -> Tensor:
+    """ReLU(x + b), in place."""
+    if kernels.run_on(x):
+        from mpad.nn.kernels.gate import bias_relu_ as on_gpu
+
+        return on_gpu(x, bias)
+    return x.add_(bias.unsqueeze(-2)).relu_()
 
 
 def mean(neighbours: Neighbours, x: Tensor) -> Tensor:
@@ -77,7 +94,7 @@ class WordNeighbours:
         self._owner = batch.owner if master else None
         self._share = share[:, None]  # (n_nodes, 1), what its master's row counts for a word
         self._part = part[:, None]  # (n_graphs, 1), what a word's row counts for its master
-        self.counted = None
+        self.counted: Tensor | None = None
         if batch.slabs is not None:
             slabs = batch.slabs
             self.counted = torch.cat([slabs.words, slabs.graphs], dim=1) if master else slabs.words
@@ -92,6 +109,10 @@ class WordNeighbours:
             y_masters.zero_().index_add_(0, self._owner, words).mul_(self._part)
         y_words.index_add_(0, self._target, words.index_select(0, self._source).mul_(self._weight))
         return self._joined(y_words, y_masters, y)
+
+    def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
+        """ReLU(D⁻¹ A x + b)."""
+        return bias_relu_(self.heard(x), bias)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
@@ -142,6 +163,10 @@ class Clique:
         total = segment_sum(rows, self._owner, self._n_documents).index_select(0, self._owner).sub_(rows)
         return (total if self._divisor is None else total.div_(self._divisor)).view(x.shape)
 
+    def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
+        """ReLU(D⁻¹ A x + b)."""
+        return bias_relu_(self.heard(x), bias)
+
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
         return self.heard(g)
@@ -160,6 +185,10 @@ class Path:
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
         return x.flatten(0, -2).roll(1, 0).mul_(self._follows).view(x.shape)
+
+    def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
+        """ReLU(D⁻¹ A x + b)."""
+        return bias_relu_(self.heard(x), bias)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""

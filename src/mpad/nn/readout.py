@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.nn import kernels
-from mpad.nn.linear import Linear, add_product_, weight_gradient
+from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
 from mpad.nn.segments import Groups, segment_softmax, segment_sum
 
 
@@ -66,15 +66,15 @@ class _Attend(torch.autograd.Function):
         if ctx.groups.runs is not None and kernels.run_on(h):
             from mpad.nn.kernels.attention import attend_backward
 
-            d_h, d_y, d_score = attend_backward(
-                gradients[0].contiguous(), h, y, v, score, alpha, *ctx.groups.runs, ctx.bounded
-            )
+            base, size = ctx.groups.runs
+            g = gradients[0].contiguous()
+            d_h, d_y, d_score = attend_backward(g, h, y, v, score, alpha, base, size, ctx.bounded)
             d_score = d_score[..., None]
         else:
             d_h, d_y, d_score = _attend_backward(gradients[0], h, y, v, score, alpha, ctx.groups, ctx.bounded)
         add_product_(d_h, d_y, w)
-        d_bias = d_y.sum(-2) if ctx.has_bias else None
-        return d_h, weight_gradient(d_y, h), d_bias, weight_gradient(d_score, y), None, None
+        d_w, d_bias = weight_and_bias_gradient(d_y, h, ctx.has_bias)
+        return d_h, d_w, d_bias, weight_gradient(d_score, y), None, None
 
 
 def _attend_backward(

@@ -45,4 +45,4 @@ def embed_planned(table: Tensor, batch: PlannedBatch, masters: int, dropout: Dro
     from mpad.nn.kernels.noise import DeviceNoise, Embed
 
     noise = dropout.noise if dropout.training and isinstance(dropout.noise, DeviceNoise) else None
-    return Embed.apply(table, batch, masters, noise)  # type: ignore[no-any-return, no-untyped-call]
+    return Embed.apply(table, batch, masters, noise)  # type: ignore[no-untyped-call]

@@ -32,12 +32,20 @@ class Eager:
         rates = [float(task.config.learning_rate) for task in tasks]
         trained = (parameter for parameter in self.network.parameters() if parameter.requires_grad)
         self._optimiser = FlatAdam(trained, rates if self.stacked else rates[0])
+        self._prepared: list[Sequence[Batches]] = []
         self._noise = Noise([task.config.seed for task in tasks])
         hear(self.network, self._noise)
 
-    def run(self, orders: Sequence[Batches]) -> list[Result]:
+    def prepare(self, orders: Sequence[Batches]) -> None:
+        """Remember the next epoch's batches."""
+        self._prepared.append(orders)
+
+    def start(self) -> None:
+        """Nothing runs ahead here: `finish` does the work."""
+
+    def finish(self) -> list[Result]:
         """Pass once over each model's batches, then look at its held-out documents."""
-        losses = self._epoch(orders)
+        losses = self._epoch(self._prepared.pop(0))
         self.network.eval()
         networks = [task.network for task in self._tasks]
         if self.stacked:

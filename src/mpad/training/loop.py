@@ -62,15 +62,24 @@ def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge]) -> I
     """Run epochs; give the reports of the models that have not run out of patience."""
     config = tasks[0].config
     generators = [np.random.default_rng(task.config.seed) for task in tasks]
+
+    def prepare() -> None:
+        engine.prepare(
+            [
+                shuffled_batches(len(task.examples), config.batch_size, generator)
+                for task, generator in zip(tasks, generators, strict=True)
+            ]
+        )
+
+    prepare()
     for epoch in range(1, config.max_epochs + 1):
         start = time.perf_counter()
         if config.schedule == "halving" and epoch % 50 == 1 and epoch > 1:
             engine.scale_learning_rate(0.5)
-        orders = [
-            shuffled_batches(len(task.examples), config.batch_size, generator)
-            for task, generator in zip(tasks, generators, strict=True)
-        ]
-        results = engine.run(orders)
+        engine.start()
+        if epoch < config.max_epochs:
+            prepare()  # while this epoch runs
+        results = engine.finish()
         seconds = time.perf_counter() - start
         found = []
         for model, (judge, result) in enumerate(zip(judges, results, strict=True)):

@@ -68,8 +68,16 @@ class Engine(Protocol):
     network: MPAD  # the one that trains; with a leading axis where `stacked`
     stacked: bool
 
-    def run(self, orders: Sequence[Batches]) -> list[Result]:
-        """Pass once over each model's batches, then look at its held-out documents."""
+    def prepare(self, orders: Sequence[Batches]) -> None:
+        """Make the next epoch ready; the one before may still be running."""
+        ...
+
+    def start(self) -> None:
+        """Begin the epoch that was made ready: a pass over each model's batches, then over its held-out documents."""
+        ...
+
+    def finish(self) -> list[Result]:
+        """Wait for the epoch that was begun; what came of it."""
         ...
 
     def scale_learning_rate(self, factor: float) -> None:

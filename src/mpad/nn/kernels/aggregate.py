@@ -1,5 +1,7 @@
 """D⁻¹ A x and its transpose: each row sums what it hears, in one pass, without atomics."""
 
+from functools import cached_property
+
 import torch
 import triton
 import triton.language as tl
@@ -8,17 +10,17 @@ from torch import Tensor
 from mpad.graph.planned import PlannedBatch
 from mpad.nn.kernels.tiles import power_of_two, strides
 
-_ROWS = 16
+_ROWS = 32
 
 
 @triton.jit
 def _master(
-    x, x_row, node, base, size, share,
+    x, x_row, node, base, size, share, real,
     MEAN: tl.constexpr, TRANSPOSED: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """What one master hears of the words of its graph."""
+    """What one master hears of the words of its graph; the dummy document's, nothing."""
     column = tl.arange(0, BLOCK)
-    begin, count = tl.load(base), tl.load(size)
+    begin, count = tl.load(base), tl.load(size) * real
     heard = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, count, ROWS):
         k = start + tl.arange(0, ROWS)
@@ -35,7 +37,7 @@ def _master(
 
 @triton.jit
 def _aggregate(
-    x, x_slab, x_row, out, bias, node, owner, base, size, first, other, weight, share, n, g, rows,
+    x, x_slab, x_row, out, bias, bias_slab, node, owner, base, size, first, other, weight, share, n, g, rows,
     MASTER: tl.constexpr, MEAN: tl.constexpr, TRANSPOSED: tl.constexpr, RELU: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
@@ -70,14 +72,14 @@ def _aggregate(
             master = x + (n + graph)[:, None] * x_row + column[None, :]
             total += part[:, None] * tl.load(master, inside[:, None] & in_row[None, :], 0.0)
         if RELU:
-            total = tl.maximum(total + tl.load(bias + model * D + column, in_row, 0.0)[None, :], 0.0)
+            total = tl.maximum(total + tl.load(bias + model * bias_slab + column, in_row, 0.0)[None, :], 0.0)
         tl.store(out + row[:, None] * D + column[None, :], total, inside[:, None] & in_row[None, :])
     else:
         which = tile - n_tiles
         total_of = _master(x, x_row, node + model * n, base + model * g + which, size + model * g + which, share,
-                           MEAN, TRANSPOSED, D, BLOCK, ROWS)  # fmt: skip
+                           which < g - 1, MEAN, TRANSPOSED, D, BLOCK, ROWS)  # fmt: skip
         if RELU:
-            total_of = tl.maximum(total_of + tl.load(bias + model * D + column, in_row, 0.0), 0.0)
+            total_of = tl.maximum(total_of + tl.load(bias + model * bias_slab + column, in_row, 0.0), 0.0)
         tl.store(out + (n + which) * D + column, total_of, in_row)
 
 
@@ -87,9 +89,12 @@ class WordNeighbours:
     def __init__(self, batch: PlannedBatch, master: bool, renormalise: bool) -> None:
         self._batch, self._master, self._mean = batch, master, renormalise
         self._edges = batch.corpus.edges(master, renormalise)
-        slabs = batch.slabs
-        assert slabs is not None
-        self.counted: Tensor | None = torch.cat([slabs.words, slabs.graphs], dim=1) if master else slabs.words
+
+    @cached_property
+    def counted(self) -> Tensor:
+        """(models, rows, 1), 0 for rows that only fill up a slab."""
+        slabs = self._batch.slabs
+        return torch.cat([slabs.words, slabs.graphs], dim=1) if self._master else slabs.words
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
@@ -111,8 +116,8 @@ class WordNeighbours:
         grid = triton.cdiv(n, _ROWS) + (g if self._master else 0), models
         side = edges.outgoing if transposed else edges.incoming
         _aggregate[grid](
-            x, *strides(x), out, x if bias is None else bias.contiguous(), batch.node, batch.owner_in_slab, batch.base,
-            batch.size_in_slab, *side, edges.share, n, g, rows, self._master, self._mean, transposed, bias is not None,
-            width, power_of_two(width), _ROWS,
+            x, *strides(x), out, *((x, 0) if bias is None else (bias, bias.stride(0))),
+            batch.node, batch.owner_in_slab, batch.base, batch.size_in_slab, *side, edges.share, n, g, rows,
+            self._master, self._mean, transposed, bias is not None, width, power_of_two(width), _ROWS,
         )  # fmt: skip
         return out

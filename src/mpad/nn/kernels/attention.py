@@ -8,14 +8,16 @@ from torch import Tensor
 from mpad.nn.kernels.gate import _tanh
 from mpad.nn.kernels.tiles import grid_of_rows, power_of_two, strides
 
-_ROWS = 16
+_ROWS = 32
 
 
 @triton.jit
 def _scores(
     y,
     bias,
+    bias_slab,
     v,
+    v_slab,
     score,
     rows,
     BIAS: tl.constexpr,
@@ -30,13 +32,22 @@ def _scores(
     at = y + (model * rows + row)[:, None] * D + column[None, :]
     aligned = tl.load(at, inside, 0.0)
     if BIAS:
-        aligned += tl.load(bias + model * D + column, column < D, 0.0)[None, :]
+        aligned += tl.load(bias + model * bias_slab + column, column < D, 0.0)[None, :]
     aligned = _tanh(aligned)
     tl.store(at, aligned, inside)
-    s = tl.sum(aligned * tl.load(v + model * D + column, column < D, 0.0)[None, :], 1)
+    s = tl.sum(aligned * tl.load(v + model * v_slab + column, column < D, 0.0)[None, :], 1)
     if BOUNDED:
         s = _tanh(s)
     tl.store(score + model * rows + row, s, row < rows)
+
+
+@triton.jit
+def _clear(x, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """Write zeros over rows."""
+    column = tl.arange(0, BLOCK)[None, :]
+    for start in range(0, rows, ROWS):
+        row = start + tl.arange(0, ROWS)[:, None]
+        tl.store(x + row * D + column, tl.zeros((ROWS, BLOCK), tl.float32), (row < rows) & (column < D))
 
 
 @triton.jit
@@ -46,6 +57,9 @@ def _pool(
     model, graph = tl.program_id(1), tl.program_id(0)
     column = tl.arange(0, BLOCK)
     begin, count = tl.load(base + model * g + graph), tl.load(size + model * g + graph)
+    if graph == g - 1:  # the dummy document
+        _clear(alpha + model * n + begin, count, 1, 1, ROWS)
+        count = count * 0
     score += model * n + begin
     alpha += model * n + begin
     h += model * h_slab + begin * h_row
@@ -73,7 +87,7 @@ def _pool(
 
 @triton.jit
 def _pool_backward(
-    d_pooled, d_slab, d_row, h, h_slab, h_row, y, v, score, alpha, base, size, d_h, d_y, d_score, n, g,
+    d_pooled, d_slab, d_row, h, h_slab, h_row, y, v, v_slab, score, alpha, base, size, d_h, d_y, d_score, n, g,
     BOUNDED: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     model, graph = tl.program_id(1), tl.program_id(0)
@@ -81,9 +95,14 @@ def _pool_backward(
     in_row = column < D
     begin, count = tl.load(base + model * g + graph), tl.load(size + model * g + graph)
     given = tl.load(d_pooled + model * d_slab + graph * d_row + column, in_row, 0.0)
-    context = tl.load(v + model * D + column, in_row, 0.0)
+    context = tl.load(v + model * v_slab + column, in_row, 0.0)
     h += model * h_slab + begin * h_row
     flat = model * n + begin
+    if graph == g - 1:  # the dummy document
+        _clear(d_score + flat, count, 1, 1, ROWS)
+        _clear(d_h + flat * D, count, D, BLOCK, ROWS)
+        _clear(d_y + flat * D, count, D, BLOCK, ROWS)
+        count = count * 0
     k = tl.arange(0, ROWS)
     shared = tl.zeros((ROWS,), tl.float32)
     for start in range(0, count, ROWS):
@@ -116,9 +135,16 @@ def attend(
     score, alpha = y.new_empty(models, n), y.new_empty(models, n)
     pooled = y.new_empty(models, g, width)
     tile = width, power_of_two(width), _ROWS
-    row = v.contiguous()
     _scores[grid_of_rows(h, _ROWS)](
-        y, row if bias is None else bias.contiguous(), row, score, n, bias is not None, bounded, *tile
+        y,
+        *((v, 0) if bias is None else (bias, bias.stride(0))),
+        v,
+        v.stride(0),
+        score,
+        n,
+        bias is not None,
+        bounded,
+        *tile,
     )
     _pool[(g, models)](h, *strides(h), score, base, size, alpha, pooled, n, g, *tile)
     return score, alpha, pooled
@@ -141,7 +167,7 @@ def attend_backward(
     d_h, d_y = (torch.empty(h.shape, dtype=h.dtype, device=h.device) for _ in range(2))
     d_score = torch.empty_like(score)
     _pool_backward[(g, models)](
-        d_pooled, *strides(d_pooled), h, *strides(h), y, v.contiguous(), score, alpha, base, size, d_h, d_y, d_score, n, g,
-        bounded, width, power_of_two(width), _ROWS,
+        d_pooled, *strides(d_pooled), h, *strides(h), y, v, v.stride(0), score, alpha, base, size, d_h, d_y, d_score,
+        n, g, bounded, width, power_of_two(width), _ROWS,
     )  # fmt: skip
     return d_h, d_y, d_score

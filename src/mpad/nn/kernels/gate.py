@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.nn.kernels.tiles import grid_of_rows, power_of_two, strides
+from mpad.nn.kernels.zeros import zeros
 
 _ROWS = 16
 
@@ -22,7 +23,18 @@ def _tanh(x):
 
 @triton.jit
 def _open(
-    pre, from_state, bias, h, h_slab, h_row, reset_h, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
+    pre,
+    from_state,
+    bias,
+    bias_slab,
+    h,
+    h_slab,
+    h_row,
+    reset_h,
+    rows,
+    D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
 ):
     model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
@@ -30,9 +42,9 @@ def _open(
     at = model * rows + row
     state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
     r = tl.load(pre + at * 3 * D + column, inside, 0.0) + tl.load(from_state + at * 2 * D + column, inside, 0.0)
-    r = _sigmoid(r + tl.load(bias + model * 3 * D + column, column < D, 0.0))
+    r = _sigmoid(r + tl.load(bias + model * bias_slab + column, column < D, 0.0))
     z = tl.load(pre + at * 3 * D + D + column, inside, 0.0) + tl.load(from_state + at * 2 * D + D + column, inside, 0.0)
-    z = _sigmoid(z + tl.load(bias + model * 3 * D + D + column, column < D, 0.0))
+    z = _sigmoid(z + tl.load(bias + model * bias_slab + D + column, column < D, 0.0))
     tl.store(pre + at * 3 * D + column, r, inside)
     tl.store(pre + at * 3 * D + D + column, z, inside)
     tl.store(reset_h + at * D + column, r * state, inside)
@@ -40,14 +52,25 @@ def _open(
 
 @triton.jit
 def _update(
-    pre, from_reset, bias, h, h_slab, h_row, out, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
+    pre,
+    from_reset,
+    bias,
+    bias_slab,
+    h,
+    h_slab,
+    h_row,
+    out,
+    rows,
+    D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
 ):
     model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
     at = model * rows + row
     c = tl.load(pre + at * 3 * D + 2 * D + column, inside, 0.0) + tl.load(from_reset + at * D + column, inside, 0.0)
-    c = _tanh(c + tl.load(bias + model * 3 * D + 2 * D + column, column < D, 0.0))
+    c = _tanh(c + tl.load(bias + model * bias_slab + 2 * D + column, column < D, 0.0))
     z = tl.load(pre + at * 3 * D + D + column, inside, 0.0)
     state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
     tl.store(pre + at * 3 * D + 2 * D + column, c, inside)
@@ -100,20 +123,24 @@ def _open_backward(
 
 
 @triton.jit
-def _bias_relu(x, bias, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+def _bias_relu(x, bias, bias_slab, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
     model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
     at = x + (model * rows + row) * D + column
-    y = tl.load(at, inside, 0.0) + tl.load(bias + model * D + column, column < D, 0.0)
+    y = tl.load(at, inside, 0.0) + tl.load(bias + model * bias_slab + column, column < D, 0.0)
     tl.store(at, tl.maximum(y, 0.0), inside)
 
 
 @triton.jit
-def _relu_backward(g, y, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    kept = tl.load(y + at, at < n, 0.0) > 0.0
-    tl.store(g + at, tl.where(kept, tl.load(g + at, at < n, 0.0), 0.0), at < n)
+def _relu_backward(g, y, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, BLOCK)
+    inside = (row < rows) & (column < D)[None, :]
+    at = (model * rows + row) * D + column[None, :]
+    d = tl.where(tl.load(y + at, inside, 0.0) > 0.0, tl.load(g + at, inside, 0.0), 0.0)
+    tl.store(g + at, d, inside)
+    tl.atomic_add(sums + model * D + column, tl.sum(d, 0), column < D, sem="relaxed")
 
 
 def gate_forward(
@@ -121,11 +148,11 @@ def gate_forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What `nn.gate.gate_forward` computes: H', (R, Z, C), R ⊙ H."""
     rows, width = h.shape[-2:]
-    rzc, bias = m @ w.mT, bias.contiguous()
+    rzc = m @ w.mT
     reset_h, updated = torch.empty(h.shape, dtype=h.dtype, device=h.device), torch.empty_like(m)
     grid, tile = grid_of_rows(h, _ROWS), (rows, width, power_of_two(width), _ROWS)
-    _open[grid](rzc, h @ u.mT, bias, h, *strides(h), reset_h, *tile)
-    _update[grid](rzc, reset_h @ u_reset.mT, bias, h, *strides(h), updated, *tile)
+    _open[grid](rzc, h @ u.mT, bias, bias.stride(0), h, *strides(h), reset_h, *tile)
+    _update[grid](rzc, reset_h @ u_reset.mT, bias, bias.stride(0), h, *strides(h), updated, *tile)
     return updated, rzc, reset_h
 
 
@@ -143,11 +170,13 @@ def gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple[
 def bias_relu_(x: Tensor, bias: Tensor) -> Tensor:
     """ReLU(x + b), in place; x contiguous."""
     rows, width = x.shape[-2:]
-    _bias_relu[grid_of_rows(x, _ROWS)](x, bias.contiguous(), rows, width, power_of_two(width), _ROWS)
+    _bias_relu[grid_of_rows(x, _ROWS)](x, bias, bias.stride(0), rows, width, power_of_two(width), _ROWS)
     return x
 
 
 def relu_backward_(g: Tensor, y: Tensor) -> Tensor:
-    """The gradient of y = ReLU(x) with respect to x, in place; both contiguous."""
-    _relu_backward[(triton.cdiv(g.numel(), 1024),)](g, y, g.numel(), 1024)
-    return g
+    """The gradient of y = ReLU(x + b) with respect to x, in place, both contiguous; and with respect to b."""
+    rows, width = g.shape[-2:]
+    sums = zeros(g, (*g.shape[:-2], width))
+    _relu_backward[grid_of_rows(g, 2 * _ROWS)](g, y, sums, rows, width, power_of_two(width), 2 * _ROWS)
+    return sums

@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.nn.kernels.tiles import grid_of_rows, power_of_two
+from mpad.nn.kernels.zeros import zeros
 
 _ROWS = 32
 
@@ -22,9 +23,9 @@ def _sums(x, counted, shift, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, R
     s = tl.load(shift + model * D + column, column < D, 0.0)[None, :]
     value = (tl.load(x + (model * rows + row)[:, None] * D + column[None, :], inside, 0.0) - s) * c
     at = sums + model * 3 * D + column
-    tl.atomic_add(at, tl.sum(value, 0), column < D)
-    tl.atomic_add(at + D, tl.sum(value * value, 0), column < D)
-    tl.atomic_add(at + 2 * D, tl.sum(c + column[None, :] * 0.0, 0), column < D)
+    tl.atomic_add(at, tl.sum(value, 0), column < D, sem="relaxed")
+    tl.atomic_add(at + D, tl.sum(value * value, 0), column < D, sem="relaxed")
+    tl.atomic_add(at + 2 * D, tl.sum(c + column[None, :] * 0.0, 0), column < D, sem="relaxed")
 
 
 @triton.jit
@@ -53,6 +54,7 @@ def _normalise(
     running_var,
     weight,
     bias,
+    bias_slab,
     y,
     kept,
     eps,
@@ -68,7 +70,7 @@ def _normalise(
     mean, rstd, unbiased, enough, n = _statistics(sums, shift, running_mean, running_var, model, column, eps, D)
     at = (model * rows + row)[:, None] * D + column[None, :]
     scale = rstd * tl.load(weight + model * D + column, column < D, 0.0)
-    offset = tl.load(bias + model * D + column, column < D, 0.0)
+    offset = tl.load(bias + model * bias_slab + column, column < D, 0.0)
     value = (tl.load(x + at, inside, 0.0) - mean[None, :]) * scale[None, :] + offset[None, :]
     if RELU:
         value = tl.maximum(value, 0.0)
@@ -96,8 +98,8 @@ def _gradient_sums(
     mean = tl.load(kept + model * 4 * D + column, column < D, 0.0)[None, :]
     rstd = tl.load(kept + model * 4 * D + D + column, column < D, 0.0)[None, :]
     hat = (tl.load(x + at, inside, 0.0) - mean) * rstd
-    tl.atomic_add(sums + model * 2 * D + column, tl.sum(given, 0), column < D)
-    tl.atomic_add(sums + model * 2 * D + D + column, tl.sum(given * hat, 0), column < D)
+    tl.atomic_add(sums + model * 2 * D + column, tl.sum(given, 0), column < D, sem="relaxed")
+    tl.atomic_add(sums + model * 2 * D + D + column, tl.sum(given * hat, 0), column < D, sem="relaxed")
 
 
 @triton.jit
@@ -145,11 +147,24 @@ class Norm(torch.autograd.Function):
         """Normalise."""
         x, weight = x.contiguous(), weight.contiguous()
         models, rows, width = x.shape
-        sums, kept, y = x.new_zeros(models, 3, width), x.new_empty(models, 4, width), torch.empty_like(x)
+        sums, kept, y = zeros(x, (models, 3, width)), x.new_empty(models, 4, width), torch.empty_like(x)
         grid, tile = grid_of_rows(x, _ROWS), (width, power_of_two(width), _ROWS)
         _sums[grid](x, counted, running_mean, sums, rows, *tile)
         _normalise[grid](
-            x, sums, running_mean, running_mean, running_var, weight, bias.contiguous(), y, kept, eps, rows, relu, *tile
+            x,
+            sums,
+            running_mean,
+            running_mean,
+            running_var,
+            weight,
+            bias,
+            bias.stride(0),
+            y,
+            kept,
+            eps,
+            rows,
+            relu,
+            *tile,
         )
         step = momentum * (kept[:, 3] > 0).to(x.dtype)
         running_mean.lerp_(kept[:, 0], step)
@@ -164,7 +179,7 @@ class Norm(torch.autograd.Function):
         x, y, weight, counted, kept = ctx.saved_tensors
         g = gradients[0].contiguous()
         models, rows, width = x.shape
-        sums, d_x = x.new_zeros(models, 2, width), torch.empty_like(x)
+        sums, d_x = zeros(x, (models, 2, width)), torch.empty_like(x)
         grid, tile = grid_of_rows(x, _ROWS), (ctx.relu, width, power_of_two(width), _ROWS)
         _gradient_sums[grid](g, x, y, kept, sums, rows, *tile)
         _gradient[grid](g, x, y, counted, kept, sums, weight, d_x, rows, *tile)

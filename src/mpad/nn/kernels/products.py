@@ -1,0 +1,63 @@
+"""The gradient of a linear map's weights and biases: a sum over thousands of rows, cut up over the whole GPU."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mpad.nn.kernels.tiles import strides
+from mpad.nn.kernels.zeros import zeros
+
+_TILE = 64  # columns of a tile on either side, and rows read at a time
+_PROGRAMS = 264  # two for each multiprocessor of a large GPU
+
+
+@triton.jit(do_not_specialize=["rows", "n_out", "n_in", "chunk", "tiles_in"])
+def _weight_gradient(
+    g, g_slab, g_row, x, x_slab, x_row, d_w, d_b, rows, n_out, n_in, chunk, tiles_in,
+    BIAS: tl.constexpr, HALF: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    model, tile, split = tl.program_id(2), tl.program_id(1), tl.program_id(0)
+    o = (tile // tiles_in) * TILE + tl.arange(0, TILE)
+    i = (tile % tiles_in) * TILE + tl.arange(0, TILE)
+    g += model * g_slab
+    x += model * x_slab
+    total = tl.zeros((TILE, TILE), tl.float32)
+    bias = tl.zeros((TILE,), tl.float32)
+    for start in range(split * chunk, tl.minimum(split * chunk + chunk, rows), TILE):
+        row = start + tl.arange(0, TILE)
+        inside = row < rows
+        a = tl.load(g + row[:, None] * g_row + o[None, :], inside[:, None] & (o < n_out)[None, :], 0.0)
+        b = tl.load(x + row[:, None] * x_row + i[None, :], inside[:, None] & (i < n_in)[None, :], 0.0)
+        if HALF:
+            total += tl.dot(tl.trans(a.to(tl.bfloat16)), b.to(tl.bfloat16))
+        else:
+            total += tl.dot(tl.trans(a), b, input_precision="ieee")
+        if BIAS:
+            bias += tl.sum(a, 0)
+    at = d_w + model * n_out * n_in + o[:, None] * n_in + i[None, :]
+    tl.atomic_add(at, total, (o < n_out)[:, None] & (i < n_in)[None, :], sem="relaxed")
+    if BIAS:
+        if tile % tiles_in == 0:
+            tl.atomic_add(d_b + model * n_out + o, bias, o < n_out, sem="relaxed")
+
+
+def weight_gradient(g: Tensor, x: Tensor, bias: bool) -> tuple[Tensor, Tensor | None]:
+    """Gᵀ X and the column sums of G: (models, rows, out), (models, rows, in) → (models, out, in), (models, out).
+
+    Where lower precision was allowed, factors are rounded to bfloat16: tensor cores transpose it on the way.
+    """
+    models, rows, n_out = g.shape
+    n_in = x.shape[2]
+    room = zeros(g, (models * n_out * (n_in + bias),))
+    d_w = room[: models * n_out * n_in].view(models, n_out, n_in)
+    d_b = room[models * n_out * n_in :].view(models, n_out) if bias else None
+    tiles_in = triton.cdiv(n_in, _TILE)
+    tiles = triton.cdiv(n_out, _TILE) * tiles_in
+    chunk = triton.cdiv(triton.cdiv(rows, max(1, _PROGRAMS // (tiles * models))), _TILE) * _TILE
+    half = torch.get_float32_matmul_precision() != "highest"
+    _weight_gradient[(triton.cdiv(rows, chunk), tiles, models)](
+        g, *strides(g), x, *strides(x), d_w, d_w if d_b is None else d_b, rows, n_out, n_in, chunk, tiles_in,
+        bias, half, _TILE,
+    )  # fmt: skip
+    return d_w, d_b

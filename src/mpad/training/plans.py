@@ -1,0 +1,124 @@
+"""Which documents a GPU sees at each step, in planned sizes, with their targets."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpad.graph.batch import CorpusTensors
+from mpad.graph.planned import PlannedBatch, PlannedCorpus, PlanSize
+from mpad.training.examples import Examples
+from mpad.training.recording import Recording
+
+_UNIT = 128  # rows; slabs are whole multiples, so that products can be cut evenly
+_LOOSE = 1.25  # a recorded step serves batches down to this part of its size
+_EVALUATED = 512  # documents evaluated together
+
+
+class Plans:
+    """Cuts lists of documents into steps of planned sizes."""
+
+    def __init__(self, corpus: CorpusTensors, n_models: int) -> None:
+        self.corpus, self._n_models, self._device = PlannedCorpus(corpus), n_models, corpus.device
+        everything = torch.arange(len(corpus), device=corpus.device)
+        self._graphs = corpus.n_graphs.cpu().numpy()
+        self._nodes = corpus.document_sizes(everything).cpu().numpy() - self._graphs
+
+    def cut(self, documents: NDArray[np.int64], recorded: list[PlanSize]) -> Iterator[tuple[Tensor, PlanSize]]:
+        """Runs of neighbouring steps (steps, models, slots) of one size, planned: (steps, fields)."""
+        on_device = torch.from_numpy(documents).pin_memory().to(self._device, non_blocking=True)
+        sizes: list[PlanSize] = []
+        for nodes, graphs in zip(*self._needed(documents), strict=True):
+            fitting = [
+                size
+                for size in {*recorded, *sizes}
+                if nodes < size.nodes <= _LOOSE * nodes + _UNIT and graphs < size.graphs <= _LOOSE * graphs + _UNIT
+            ]
+            sizes.append(min(fitting, key=lambda size: size.nodes) if fitting else self.room(nodes, graphs, documents))
+        first = 0
+        for last in range(1, len(sizes) + 1):
+            if last == len(sizes) or sizes[last] != sizes[first]:
+                yield self.corpus.plan(on_device[first:last], sizes[first]), sizes[first]
+                first = last
+
+    def _needed(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Nodes and graphs that the largest slab of each step holds: (steps,) each."""
+        known, asked = documents >= 0, documents.clip(min=0)
+        nodes, graphs = ((count[asked] * known).sum(2).max(1) for count in (self._nodes, self._graphs))
+        return nodes, graphs
+
+    def room(self, nodes: int, graphs: int, documents: NDArray[np.int64]) -> PlanSize:
+        """A size that holds so many and a dummy document, its rows a whole number of units."""
+        slots = documents.shape[2]
+        graphs = slots + 1 if self._graphs.max(initial=1) == 1 else -(-int(graphs + 1) // 64) * 64
+        rows = -(-int(1.06 * nodes + graphs + 1) // _UNIT) * _UNIT
+        return PlanSize(rows - graphs, graphs, slots + 1)
+
+    def whole(self, documents: NDArray[np.int64]) -> tuple[Tensor, PlanSize]:
+        """All steps in one size."""
+        nodes, graphs = self._needed(documents)
+        size = self.room(int(nodes.max()), int(graphs.max()), documents)
+        return self.corpus.plan(torch.from_numpy(documents).to(self._device), size), size
+
+
+class Known:
+    """Targets and weights of each model's documents, found by document."""
+
+    def __init__(self, corpus: CorpusTensors, examples: Sequence[Examples]) -> None:
+        self.documents = [part.documents.cpu().numpy() for part in examples]
+        shape = len(examples), len(corpus), *examples[0].targets.shape[1:]
+        self._targets = examples[0].targets.new_zeros(shape)
+        self._weights = examples[0].weights.new_zeros(shape[:2])
+        for model, part in enumerate(examples):
+            self._targets[model, part.documents] = part.targets
+            self._weights[model, part.documents] = part.weights
+
+    def look_up(self, batch: PlannedBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """Targets, weights, and whether there is a document at all: (models, documents) each."""
+        real = batch.document >= 0
+        asked = batch.document.clamp(min=0).long()
+        weights = torch.where(real, self._weights.gather(1, asked), 0.0)
+        if self._targets.ndim == 2:
+            return self._targets.gather(1, asked), weights, real.float()
+        models = torch.arange(asked.shape[0], device=asked.device)[:, None]
+        return self._targets[models, asked], weights, real.float()
+
+
+class Held:
+    """Held-out documents of each model, in one part or two, planned once."""
+
+    def __init__(self, plans: Plans, parts: Sequence[Sequence[Examples]]) -> None:
+        n_models, corpus = len(parts[0]), parts[0][0].corpus
+        together = [_joined([part[model] for part in parts]) for model in range(n_models)]
+        self.known = Known(corpus, together)
+        longest = max(len(documents) for documents in together)
+        slots = min(_EVALUATED, longest)
+        table = np.full((-(-longest // slots), n_models, slots), -1)
+        for model, documents in enumerate(self.known.documents):
+            flat = np.full(table.shape[0] * slots, -1)
+            flat[: len(documents)] = documents
+            table[:, model] = flat.reshape(-1, slots)
+        self.steps, self.size = plans.whole(table)
+        weights = parts[0][0].weights
+        self._part_of = weights.new_full((n_models, len(corpus)), -1, dtype=torch.int8)
+        for number, part in enumerate(parts):
+            for model, examples in enumerate(part):
+                self._part_of[model, examples.documents] = number
+        self._numbers = torch.arange(len(parts), device=weights.device)[:, None, None]
+        self.counts = weights.new_tensor([[len(examples) for examples in part] for part in parts])
+        self.sums = weights.new_zeros(len(parts), 3, n_models)
+        self.recording: Recording | None = None
+
+    def parts(self, batch: PlannedBatch) -> Tensor:
+        """1 where a document belongs to a part: (parts, models, documents)."""
+        part = self._part_of.gather(1, batch.document.clamp(min=0).long())
+        return ((part == self._numbers) & (batch.document >= 0)).float()
+
+
+def _joined(parts: Sequence[Examples]) -> Examples:
+    return Examples(
+        parts[0].corpus,
+        *[torch.cat([getattr(part, name) for part in parts]) for name in ("documents", "targets", "weights")],
+    )
