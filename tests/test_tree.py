@@ -25,6 +25,7 @@ STAGES = [
     ["explain"],
     ["store"],
     ["classifier"],
+    ["cross_validation"],
     ["datasets"],
     ["cli"],
 ]

@@ -13,6 +13,7 @@ from mpad.version import __version__
 
 if TYPE_CHECKING:
     from mpad.classifier import MPADClassifier
+    from mpad.cross_validation import cross_validate
     from mpad.datasets import load_dataset
     from mpad.explain import Explanation
     from mpad.graph import PackedGraphs, graphs_of_words
@@ -25,6 +26,7 @@ _HOME = {
     "graphs_of_words": "mpad.graph",
     "PackedGraphs": "mpad.graph",
     "MPADClassifier": "mpad.classifier",
+    "cross_validate": "mpad.cross_validation",
     "Explanation": "mpad.explain",
     "load_dataset": "mpad.datasets",
 }
@@ -34,6 +36,7 @@ __all__ = [
     "graphs_of_words",
     "PackedGraphs",
     "MPADClassifier",
+    "cross_validate",
     "Explanation",
     "load_dataset",
     "__version__",

@@ -180,10 +180,19 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         tokenizer = as_tokenizer(self.tokenizer)
         vocabulary, _ = learn_vocabulary(texts, tokenizer, min_count=self.min_count)
         vectors = self._word_vectors(texts, tokenizer, vocabulary, seed)
+        network = self._network(len(labels), len(vectors.rows), vectors.width, seed)
+        rows = torch.from_numpy(vectors.rows)
+        with torch.no_grad():  # rounded as they will be saved, so that a loaded model gives the same answers
+            network.vectors.copy_(rows if network.config.learn_vectors else rows.half())
+        graph_config = GraphConfig(self.window, self.directed, self.weighting)
+        return DocumentModel(tokenizer, vectors.vocabulary, graph_config, network, labels)
+
+    def _network(self, n_classes: int, n_words: int, vector_width: int, seed: int) -> MPAD:
+        """Make an untrained network, its word vectors still empty."""
         config = MPADConfig(
-            n_classes=len(labels),
-            vector_width=vectors.width,
-            n_words=vectors.vocabulary.n_rows,
+            n_classes=n_classes,
+            vector_width=vector_width,
+            n_words=n_words,
             variant=self.variant,
             steps=self.steps,
             hidden=self.hidden,
@@ -197,12 +206,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = MPAD(config)
-        rows = torch.from_numpy(vectors.rows)
-        with torch.no_grad():  # rounded as they will be saved, so that a loaded model gives the same answers
-            network.vectors.copy_(rows if config.learn_vectors else rows.half())
-        graph_config = GraphConfig(self.window, self.directed, self.weighting)
-        return DocumentModel(tokenizer, vectors.vocabulary, graph_config, network, labels)
+            return MPAD(config)
 
     def _word_vectors(self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int) -> WordVectors:
         if self.vectors is None:

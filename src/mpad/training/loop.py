@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from mpad.training.eager import Eager
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights, Judge
 from mpad.training.task import Engine, Task, check_together
+
+_SMALL = 1_200  # rows in a batch
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
     the same. The caller's random generators are left as they were.
     """
     check_together(tasks)
+    if len(tasks) > 1 and not _stacking_pays(tasks):
+        return [train([task], _numbered(sink, number))[0] for number, task in enumerate(tasks)]
     engine = find_engine(tasks)
     best = BestWeights(engine.network, engine.stacked)
     judges = [Judge(task.config.patience) for task in tasks]
@@ -49,6 +53,19 @@ def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
         best.restore()
         engine.close()
     return [History(own, judge.epoch, interrupted) for own, judge in zip(reports, judges, strict=True)]
+
+
+def _numbered(sink: Sink, model: int) -> Sink:
+    return lambda report: sink(replace(report, model=model))
+
+
+def _stacking_pays(tasks: Sequence[Task]) -> bool:
+    """On a GPU always; on a CPU where batches are so small that starting operators takes most of the time."""
+    examples = tasks[0].examples
+    if examples.documents.device.type != "cpu":
+        return True
+    words = float(examples.corpus.document_sizes(examples.documents).float().mean())
+    return words * tasks[0].config.batch_size < _SMALL
 
 
 def find_engine(tasks: Sequence[Task]) -> Engine:

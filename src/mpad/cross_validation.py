@@ -1,0 +1,139 @@
+"""A whole cross-validation at once: every fold of every setting trains in one stacked model."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
+
+from mpad.classifier import MPADClassifier
+from mpad.document_model import DocumentModel
+from mpad.errors import InputError
+from mpad.graph.batch import CorpusTensors
+from mpad.inputs import as_seed, as_texts
+from mpad.labels import as_labels, learn_labels
+from mpad.training.device import find_device
+from mpad.training.examples import make_examples
+from mpad.training.holdout import hold_out
+from mpad.training.loop import train
+from mpad.training.progress import EpochReport, Sink, silent
+from mpad.training.task import Task
+
+_FREE = {"random_state", "learning_rate", "dropout", "patience", "class_weight", "verbose"}
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """What one fold of one setting came to. The epoch was chosen by the validation documents alone."""
+
+    setting: int  # place among the estimators given
+    fold: int
+    estimator: MPADClassifier  # fitted on the fold
+    validation_accuracy: float
+    test_accuracy: float
+    best_epoch: int
+    reports: tuple[EpochReport, ...]  # one an epoch; `watched_accuracy` is the test documents'
+    test: NDArray[np.int64]  # the fold's test documents, by their place in X
+
+
+def cross_validate(
+    estimators: MPADClassifier | Sequence[MPADClassifier],
+    X: Iterable[str],
+    y: Any,
+    *,
+    cv: int | BaseCrossValidator | Iterable[tuple[Any, Any]] = 10,
+    sink: Sink = silent,
+) -> list[FoldResult]:
+    """Train and test every estimator on every fold, all at the same time where that is faster.
+
+    `estimators`, one or several, may differ in their random state, learning rate, dropout, patience and class
+    weights; the rest is one architecture. `cv` is a number of stratified folds, a scikit-learn splitter, or pairs of
+    training and test rows. Of each training part a share is held out to choose the epoch.
+
+    The vocabulary is that of all of X, as in the paper: words carry no labels, and a word that only test documents
+    have keeps its pretrained, or an untrained random, vector.
+    """
+    settings = [estimators] if isinstance(estimators, MPADClassifier) else list(estimators)
+    _check_alike(settings)
+    texts, truth = as_texts(X), as_labels(y)
+    if len(texts) != len(truth):
+        raise InputError(f"X has {len(texts):,} documents but y has {len(truth):,} labels")
+    labels = learn_labels(truth)
+    targets = labels.encode(truth)
+    seeds = [as_seed(setting.random_state) for setting in settings]
+    folds = _folds(cv, texts, truth, seeds[0])
+    shared = settings[0]._build(texts, labels, seeds[0])
+    device = find_device(settings[0].device)
+    corpus = CorpusTensors(shared.pack(texts), device)
+    vectors = shared.network.vectors.detach().to(device)
+    tasks = []
+    for setting, seed in zip(settings, seeds, strict=True):
+        for training, test in folds:
+            chosen, held = (training[part] for part in hold_out(targets[training], setting.validation_fraction, seed))
+            weights = np.ones(len(texts), np.float32)
+            weights[training] = labels.weights(setting.class_weight, targets[training])
+            network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(device)
+            if network.config.learn_vectors:
+                with torch.no_grad():
+                    network.vectors.copy_(vectors)
+            else:
+                network.vectors = vectors  # one table for all
+            tasks.append(
+                Task(
+                    network,
+                    make_examples(corpus, chosen, targets, weights),
+                    make_examples(corpus, held, targets) if len(held) else None,
+                    setting._training_config(seed),
+                    watched=make_examples(corpus, test, targets),
+                )
+            )
+    histories = train(tasks, sink)
+    results = []
+    for number, (task, history) in enumerate(zip(tasks, histories, strict=True)):
+        setting, fold = divmod(number, len(folds))
+        estimator = clone(settings[setting])
+        model = DocumentModel(shared.tokenizer, shared.vocabulary, shared.graph_config, task.network, labels)
+        estimator._remember(model, history)
+        best = history.reports[history.best_epoch - 1]
+        results.append(
+            FoldResult(
+                setting,
+                fold,
+                estimator,
+                best.validation_accuracy,
+                float(best.watched_accuracy or 0.0),
+                history.best_epoch,
+                tuple(history.reports),
+                folds[fold][1],
+            )
+        )
+    return results
+
+
+def _check_alike(settings: Sequence[MPADClassifier]) -> None:
+    if not settings:
+        raise InputError("expected an estimator or several, found none")
+    first = settings[0].get_params(deep=False)
+    for setting in settings[1:]:
+        other = setting.get_params(deep=False)
+        differing = sorted(name for name in first if first[name] != other[name] and name not in _FREE)
+        if differing:
+            raise InputError(
+                f"estimators that train together may differ in {', '.join(sorted(_FREE))}; these differ in "
+                f"{', '.join(differing)} too: cross-validate them one by one"
+            )
+
+
+def _folds(
+    cv: int | BaseCrossValidator | Iterable[tuple[Any, Any]], texts: Sequence[str], y: NDArray[Any], seed: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    if isinstance(cv, int):
+        if cv < 2:
+            raise InputError(f"cv must be at least 2 folds, not {cv}")
+        cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
+    pairs = cv.split(texts, y) if hasattr(cv, "split") else cv
+    return [(np.asarray(training, np.int64), np.asarray(test, np.int64)) for training, test in pairs]
