@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types bench docs format clean help
+.PHONY: demo test lint types bench bench-gpu docs format clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the built-in corpus (under 3 minutes)"
 	@echo "make test    linter, type check and all tests"
 	@echo "make docs    write docs/cli.md from the commands' help"
-	@echo "make bench   speed and memory against the straightforward way; writes benchmarks/RESULTS.md"
+	@echo "make bench   speed and memory against yardsticks, on a CPU; writes benchmarks/RESULTS.md"
+	@echo "make bench-gpu   the same on a GPU"
 
 # pip reads the constraint from the venv's own pip.conf, so later installs by hand keep the CPU torch too.
 $(READY): pyproject.toml constraints.txt
@@ -35,8 +36,13 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# MPAD_DATA=folder measures on real corpora. A GPU machine brings its own torch: there, PYTHON is used as it is.
 bench: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
+
+bench-gpu:
+	PYTHONPATH=src:. $(PYTHON) -m benchmarks.gpu
 
 docs: $(READY)
 	$(BIN)/typer mpad.cli.main utils docs --name mpad --output docs/cli.md

