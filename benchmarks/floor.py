@@ -15,7 +15,8 @@ class Machine:
     """What this GPU was measured to do."""
 
     bandwidth: float  # bytes a second, reading and writing counted, of a copy
-    products: float  # operations a second of stacked TF32 products at the network's shapes
+    products: float  # operations a second of a large TF32 product
+    thin_products: float  # the same of stacked products at the network's shapes, which bytes hold back
     launch: float  # seconds that one more kernel adds to a recorded step
 
 
@@ -25,6 +26,7 @@ class Floor:
 
     bytes: float
     products: float
+    thin_products: float  # for comparison
     launches: float
     n_launches: int
 
@@ -35,7 +37,8 @@ class Floor:
 
     def __str__(self) -> str:
         return (
-            f"floor: bytes {1e6 * self.bytes:.0f} µs, products {1e6 * self.products:.0f} µs (these overlap), "
+            f"floor: bytes {1e6 * self.bytes:.0f} µs and products {1e6 * self.products:.0f} µs, which overlap "
+            f"({1e6 * self.thin_products:.0f} µs at the rate of products as thin as the network's), and "
             f"{self.n_launches} launches {1e6 * self.launches:.0f} µs"
         )
 
@@ -47,7 +50,9 @@ def measure_machine() -> Machine:
     copy = _seconds(lambda: target.copy_(source))
     torch.set_float32_matmul_precision("high")
     a, b = torch.randn(10, 2_816, _WIDTH, device="cuda"), torch.randn(10, _WIDTH, 3 * _WIDTH, device="cuda")
-    product = _seconds(lambda: a @ b, times=50)
+    thin = 2 * a.numel() * 3 * _WIDTH / _seconds(lambda: a @ b, times=50)
+    large = torch.randn(8_192, 8_192, device="cuda")
+    rate = 2 * 8_192**3 / _seconds(lambda: large @ large)
     torch.set_float32_matmul_precision("highest")
     tiny = torch.zeros(32, device="cuda")
     graph, n = torch.cuda.CUDAGraph(), 500
@@ -55,7 +60,7 @@ def measure_machine() -> Machine:
         for _ in range(n):
             tiny.add_(1.0)
     launch = _seconds(graph.replay) / n
-    return Machine(2 * source.numel() * 4 / copy, 2 * a.numel() * 3 * _WIDTH / product, launch)
+    return Machine(2 * source.numel() * 4 / copy, rate, thin, launch)
 
 
 def _seconds(work: Callable[[], object], times: int = 5) -> float:
@@ -86,4 +91,5 @@ def step_floor(machine: Machine, authors: bool, models: int, rows: int, n_launch
     weights = _STEPS * per_step * d * d + (d if authors else 2 * d) * _VECTOR
     moved = 4 * (rows * per_row + models * 7 * weights)
     operations = 2 * rows * (3 * (_STEPS * per_step - 1) * d * d + 2 * (d if authors else 2 * d) * _VECTOR)
-    return Floor(moved / machine.bandwidth, operations / machine.products, n_launches * machine.launch, n_launches)
+    products = operations / machine.products, operations / machine.thin_products
+    return Floor(moved / machine.bandwidth, *products, n_launches * machine.launch, n_launches)

@@ -31,7 +31,7 @@ def machine() -> dict[str, str]:
     """Where and with what this was measured."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE).stdout
     found = {
-        "commit": commit.strip() or os.environ.get("MPAD_COMMIT", "unknown"),
+        "commit": os.environ.get("MPAD_COMMIT") or commit.strip() or "unknown",
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": numpy.__version__,

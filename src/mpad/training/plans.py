@@ -30,13 +30,15 @@ class Plans:
         """Runs of neighbouring steps (steps, models, slots) of one size, planned: (steps, fields)."""
         on_device = torch.from_numpy(documents).pin_memory().to(self._device, non_blocking=True)
         sizes: list[PlanSize] = []
+        known = set(recorded)
         for nodes, graphs in zip(*self._needed(documents), strict=True):
             fitting = [
                 size
-                for size in {*recorded, *sizes}
+                for size in known
                 if nodes < size.nodes <= _LOOSE * nodes + _UNIT and graphs < size.graphs <= _LOOSE * graphs + _UNIT
             ]
             sizes.append(min(fitting, key=lambda size: size.nodes) if fitting else self.room(nodes, graphs, documents))
+            known.add(sizes[-1])
         first = 0
         for last in range(1, len(sizes) + 1):
             if last == len(sizes) or sizes[last] != sizes[first]:
