@@ -60,5 +60,5 @@ def test_held_out_documents_know_their_part(corpus):
     parts = [[make_examples(corpus, np.arange(n), targets)] for n in (5,)]
     parts.append([make_examples(corpus, np.arange(5, 8), targets)])
     held = Held(Plans(corpus, 1), parts)
-    batch = Plans(corpus, 1).corpus.batch(held.steps[0], 1, held.size)
+    batch = Plans(corpus, 1).corpus.batch(held.planned[0][0][0], 1, held.planned[0][1])
     assert held.parts(batch).sum(2).flatten().tolist() == [5, 3] and held.counts.tolist() == [[5], [3]]

@@ -70,3 +70,12 @@ def test_a_classifier_learns_on_a_gpu_and_answers_on_a_cpu(fruit_corpus, tmp_pat
     classifier.save(tmp_path / "model")
     loaded = MPADClassifier.load(tmp_path / "model", device="cpu")
     assert abs(loaded.predict_proba(fruit_corpus[0]) - classifier.predict_proba(fruit_corpus[0])).max() < 1e-3
+
+
+@gpu
+def test_one_very_long_document_and_wide_states(fruit_corpus):
+    """Documents of very different sizes need several recordings; wide rows need smaller tiles."""
+    texts, labels = [*fruit_corpus[0], " ".join(f"w{k % 9000}" for k in range(30_000))], [*fruit_corpus[1], "tool"]
+    options = {"hidden": 384, "vector_size": 32, "max_epochs": 3, "batch_size": 16, "patience": None}
+    classifier = MPADClassifier(device="cuda", random_state=0, **options).fit(texts, labels)
+    assert all(0 < report.train_loss < 5 for report in classifier.history_)

@@ -14,7 +14,8 @@ from mpad.training.recording import Recording
 
 _UNIT = 128  # rows; slabs are whole multiples, so that products can be cut evenly
 _LOOSE = 1.25  # a recorded step serves batches down to this part of its size
-_EVALUATED = 512  # documents evaluated together
+_PLANNED = 1 << 23  # nodes planned together
+_EVALUATED = 512, 1 << 18  # documents and, about, nodes of a model that are evaluated together
 
 
 class Plans:
@@ -25,6 +26,7 @@ class Plans:
         everything = torch.arange(len(corpus), device=corpus.device)
         self._graphs = corpus.n_graphs.cpu().numpy()
         self._nodes = corpus.document_sizes(everything).cpu().numpy() - self._graphs
+        self.mean_nodes = float(self._nodes.mean()) if len(corpus) else 0.0
 
     def cut(self, documents: NDArray[np.int64], recorded: list[PlanSize]) -> Iterator[tuple[Tensor, PlanSize]]:
         """Runs of neighbouring steps (steps, models, slots) of one size, planned: (steps, fields)."""
@@ -44,7 +46,8 @@ class Plans:
             known.add(sizes[-1])
         first = 0
         for last in range(1, len(sizes) + 1):
-            if last == len(sizes) or sizes[last] != sizes[first]:
+            room = (last - first) * documents.shape[1] * sizes[first].nodes
+            if last == len(sizes) or sizes[last] != sizes[first] or room > _PLANNED:
                 yield self.corpus.plan(on_device[first:last], sizes[first]), sizes[first]
                 first = last
 
@@ -60,12 +63,6 @@ class Plans:
         graphs = slots + 1 if self._graphs.max(initial=1) == 1 else -(-int(graphs + 1) // 64) * 64
         rows = -(-int(1.06 * nodes + graphs + 1) // _UNIT) * _UNIT
         return PlanSize(rows - graphs, graphs, slots + 1)
-
-    def whole(self, documents: NDArray[np.int64]) -> tuple[Tensor, PlanSize]:
-        """All steps in one size."""
-        nodes, graphs = self._needed(documents)
-        size = self.room(int(nodes.max()), int(graphs.max()), documents)
-        return self.corpus.plan(torch.from_numpy(documents).to(self._device), size), size
 
 
 class Known:
@@ -99,13 +96,13 @@ class Held:
         together = [_joined([part[model] for part in parts]) for model in range(n_models)]
         self.known = Known(corpus, together)
         longest = max(len(documents) for documents in together)
-        slots = min(_EVALUATED, longest)
+        slots = min(_EVALUATED[0], longest, max(1, int(_EVALUATED[1] / max(plans.mean_nodes, 1))))
         table = np.full((-(-longest // slots), n_models, slots), -1)
         for model, documents in enumerate(self.known.documents):
             flat = np.full(table.shape[0] * slots, -1)
             flat[: len(documents)] = documents
             table[:, model] = flat.reshape(-1, slots)
-        self.steps, self.size = plans.whole(table)
+        self.planned = list(plans.cut(table, []))
         weights = parts[0][0].weights
         self._part_of = weights.new_full((n_models, len(corpus)), -1, dtype=torch.int8)
         for number, part in enumerate(parts):
@@ -114,7 +111,7 @@ class Held:
         self._numbers = torch.arange(len(parts), device=weights.device)[:, None, None]
         self.counts = weights.new_tensor([[len(examples) for examples in part] for part in parts])
         self.sums = weights.new_zeros(len(parts), 3, n_models)
-        self.recording: Recording | None = None
+        self.recorded: dict[PlanSize, Recording] = {}
 
     def parts(self, batch: PlannedBatch) -> Tensor:
         """1 where a document belongs to a part: (parts, models, documents)."""

@@ -10,34 +10,40 @@ from mpad.graph.planned import PlannedBatch, PlannedCorpus, PlanSize
 
 
 class Recording:
-    """A step recorded as a CUDA graph: copy a planned batch into place, and replay."""
+    """A recorded step: copy a planned batch into place, and replay."""
 
-    def __init__(
-        self,
-        corpus: PlannedCorpus,
-        example: Tensor,
-        models: int,
-        size: PlanSize,
-        step: Callable[[PlannedBatch], None],
-        changed: Sequence[Tensor],
-    ) -> None:
-        self._place = example.clone()
-        before = [tensor.clone() for tensor in changed]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream), _tensor_cores():
-            step(corpus.batch(self._place, models, size))  # compiles kernels and warms caches up
-        torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph), _tensor_cores():
-            step(corpus.batch(self._place, models, size))
-        for tensor, value in zip(changed, before, strict=True):
-            tensor.copy_(value)
+    def __init__(self, place: Tensor, graph: torch.cuda.CUDAGraph) -> None:
+        self._place, self._graph = place, graph
 
     def replay(self, step: Tensor) -> None:
         """Run the step on a planned batch."""
         self._place.copy_(step)
         self._graph.replay()
+
+
+class Recorder:
+    """Records steps over the batches of a corpus. They run one after another, and share their memory."""
+
+    def __init__(self, corpus: PlannedCorpus, n_models: int) -> None:
+        self._corpus, self._n_models = corpus, n_models
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def record(
+        self, example: Tensor, size: PlanSize, step: Callable[[PlannedBatch], None], changed: Sequence[Tensor]
+    ) -> Recording:
+        """Record a step; the tensors that it changes are as before afterwards."""
+        place, before = example.clone(), [tensor.clone() for tensor in changed]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream), _tensor_cores():
+            step(self._corpus.batch(place, self._n_models, size))  # compiles kernels and warms caches up
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool), _tensor_cores():
+            step(self._corpus.batch(place, self._n_models, size))
+        for tensor, value in zip(changed, before, strict=True):
+            tensor.copy_(value)
+        return Recording(place, graph)
 
 
 @contextmanager

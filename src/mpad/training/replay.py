@@ -18,7 +18,7 @@ from mpad.training.adam import FlatParameters
 from mpad.training.eager import hear
 from mpad.training.loss import document_losses, rightness, weighted_loss
 from mpad.training.plans import Held, Known, Plans
-from mpad.training.recording import Recording
+from mpad.training.recording import Recorder, Recording
 from mpad.training.stack import stack_models, unstack_models
 from mpad.training.task import Batches, Result, Task
 
@@ -49,6 +49,7 @@ class Replay:
         self._noise = DeviceNoise(seeds, flat.new_tensor([task.network.dropout.p for task in tasks]))
         hear(self.network, self._noise)
         self._plans = Plans(self._corpus, len(tasks))
+        self._recorder = Recorder(self._plans.corpus, len(tasks))
         self._training = Known(self._corpus, [task.examples for task in tasks])
         checks = [task.examples if task.validation is None else task.validation for task in tasks]
         watched = [task.watched for task in tasks if task.watched is not None]
@@ -90,15 +91,15 @@ class Replay:
                 table[step, model, : len(rows)] = known[rows]
         return table
 
-    def _record(self, steps: Tensor, size: PlanSize) -> "Recording":
+    def _record(self, steps: Tensor, size: PlanSize) -> Recording:
         def step(batch: PlannedBatch) -> None:
             self._parameters.zero_grad()
             self._step(batch)
 
-        changed = (self._parameters.flat, *self._moments, self._noise.steps, self._total, *self.network.buffers())
-        recording = Recording(self._plans.corpus, steps[0], len(self._tasks), size, step, changed)
-        self.recorded[size] = recording
-        return recording
+        averages = [buffer for name, buffer in self.network.named_buffers() if name != "vectors"]
+        changed = (self._parameters.flat, *self._moments, self._noise.steps, self._total, *averages)
+        self.recorded[size] = self._recorder.record(steps[0], size, step, changed)
+        return self.recorded[size]
 
     def _step(self, batch: PlannedBatch) -> None:
         from mpad.nn.kernels.adam import adam_step
@@ -123,18 +124,18 @@ class Replay:
     def _evaluate(self, held: "Held") -> Tensor:
         """Loss and accuracy on each part of the held-out documents: (2 · parts, models)."""
         held.sums.zero_()
-        if held.recording is None:
 
-            def step(batch: PlannedBatch) -> None:
-                targets, weights, _ = held.known.look_up(batch)
-                logits = self.network(batch).logits
-                each = torch.stack([document_losses(logits, targets) * weights, weights, rightness(logits, targets)])
-                held.sums += torch.einsum("kmd,pmd->pkm", each, held.parts(batch))
+        def step(batch: PlannedBatch) -> None:
+            targets, weights, _ = held.known.look_up(batch)
+            logits = self.network(batch).logits
+            each = torch.stack([document_losses(logits, targets) * weights, weights, rightness(logits, targets)])
+            held.sums += torch.einsum("kmd,pmd->pkm", each, held.parts(batch))
 
-            place = self._plans.corpus, held.steps[0], len(self._tasks), held.size
-            held.recording = Recording(*place, step, (held.sums,))
-        for planned in held.steps:
-            held.recording.replay(planned)
+        for steps, size in held.planned:
+            if size not in held.recorded:
+                held.recorded[size] = self._recorder.record(steps[0], size, step, (held.sums,))
+            for planned in steps:
+                held.recorded[size].replay(planned)
         losses, weight, right = held.sums.unbind(1)
         tiny = torch.finfo(weight.dtype).tiny
         return torch.stack([losses / weight.clamp(min=tiny), right / held.counts], dim=1).flatten(0, 1)

@@ -20,10 +20,10 @@ def _adam(
     EPS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    model, column = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    model, column = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if tl.load(active + model) > 0:
         inside = column < n
-        at = model.to(tl.int64) * n + column
+        at = model * n + column
         step = tl.load(steps + model).to(tl.float32)
         gradient = tl.load(g + at, inside, 0.0)
         first = BETA1 * tl.load(m + at, inside, 0.0) + (1.0 - BETA1) * gradient

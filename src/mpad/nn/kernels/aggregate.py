@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.graph.planned import PlannedBatch
-from mpad.nn.kernels.tiles import power_of_two, strides
+from mpad.nn.kernels.tiles import strides, tile_of
 
 _ROWS = 32
 
@@ -41,7 +41,7 @@ def _aggregate(
     MASTER: tl.constexpr, MEAN: tl.constexpr, TRANSPOSED: tl.constexpr, RELU: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    model, tile = tl.program_id(1), tl.program_id(0)
+    model, tile = tl.program_id(1).to(tl.int64), tl.program_id(0)
     column = tl.arange(0, BLOCK)
     in_row = column < D
     x += model * x_slab
@@ -113,11 +113,12 @@ class WordNeighbours:
         models, rows, width = x.shape
         n, g = batch.node.shape[1], batch.base.shape[1]
         out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        grid = triton.cdiv(n, _ROWS) + (g if self._master else 0), models
+        tile = tile_of(width, _ROWS)
+        grid = triton.cdiv(n, tile[2]) + (g if self._master else 0), models
         side = edges.outgoing if transposed else edges.incoming
         _aggregate[grid](
             x, *strides(x), out, *((x, 0) if bias is None else (bias, bias.stride(0))),
             batch.node, batch.owner_in_slab, batch.base, batch.size_in_slab, *side, edges.share, n, g, rows,
-            self._master, self._mean, transposed, bias is not None, width, power_of_two(width), _ROWS,
+            self._master, self._mean, transposed, bias is not None, *tile,
         )  # fmt: skip
         return out

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.nn.kernels.gate import _tanh
-from mpad.nn.kernels.tiles import grid_of_rows, power_of_two, strides
+from mpad.nn.kernels.tiles import grid_of_rows, strides, tile_of
 
 _ROWS = 32
 
@@ -26,7 +26,7 @@ def _scores(
     BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
     at = y + (model * rows + row)[:, None] * D + column[None, :]
@@ -54,7 +54,7 @@ def _clear(x, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
 def _pool(
     h, h_slab, h_row, score, base, size, alpha, pooled, n, g, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):
-    model, graph = tl.program_id(1), tl.program_id(0)
+    model, graph = tl.program_id(1).to(tl.int64), tl.program_id(0)
     column = tl.arange(0, BLOCK)
     begin, count = tl.load(base + model * g + graph), tl.load(size + model * g + graph)
     if graph == g - 1:  # the dummy document
@@ -90,7 +90,7 @@ def _pool_backward(
     d_pooled, d_slab, d_row, h, h_slab, h_row, y, v, v_slab, score, alpha, base, size, d_h, d_y, d_score, n, g,
     BOUNDED: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    model, graph = tl.program_id(1), tl.program_id(0)
+    model, graph = tl.program_id(1).to(tl.int64), tl.program_id(0)
     column = tl.arange(0, BLOCK)
     in_row = column < D
     begin, count = tl.load(base + model * g + graph), tl.load(size + model * g + graph)
@@ -134,8 +134,8 @@ def attend(
     g = base.shape[1]
     score, alpha = y.new_empty(models, n), y.new_empty(models, n)
     pooled = y.new_empty(models, g, width)
-    tile = width, power_of_two(width), _ROWS
-    _scores[grid_of_rows(h, _ROWS)](
+    tile = tile_of(width, _ROWS)
+    _scores[grid_of_rows(h, tile[2])](
         y,
         *((v, 0) if bias is None else (bias, bias.stride(0))),
         v,
@@ -168,6 +168,6 @@ def attend_backward(
     d_score = torch.empty_like(score)
     _pool_backward[(g, models)](
         d_pooled, *strides(d_pooled), h, *strides(h), y, v, v.stride(0), score, alpha, base, size, d_h, d_y, d_score,
-        n, g, bounded, width, power_of_two(width), _ROWS,
+        n, g, bounded, *tile_of(width, _ROWS),
     )  # fmt: skip
     return d_h, d_y, d_score

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mpad.nn.kernels.tiles import grid_of_rows, power_of_two, strides
+from mpad.nn.kernels.tiles import grid_of_rows, strides, tile_of
 from mpad.nn.kernels.zeros import zeros
 
 _ROWS = 16
@@ -36,7 +36,7 @@ def _open(
     BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
     at = model * rows + row
@@ -65,7 +65,7 @@ def _update(
     BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
     at = model * rows + row
@@ -81,7 +81,7 @@ def _update(
 def _update_backward(
     g, g_slab, g_row, h, h_slab, h_row, rzc, d_rzc, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
     at = (model * rows + row) * 3 * D + column
@@ -109,7 +109,7 @@ def _open_backward(
     BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
     at = model * rows + row
@@ -124,7 +124,7 @@ def _open_backward(
 
 @triton.jit
 def _bias_relu(x, bias, bias_slab, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
     at = x + (model * rows + row) * D + column
@@ -134,7 +134,7 @@ def _bias_relu(x, bias, bias_slab, rows, D: tl.constexpr, BLOCK: tl.constexpr, R
 
 @triton.jit
 def _relu_backward(g, y, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)
     inside = (row < rows) & (column < D)[None, :]
     at = (model * rows + row) * D + column[None, :]
@@ -150,7 +150,8 @@ def gate_forward(
     rows, width = h.shape[-2:]
     rzc = m @ w.mT
     reset_h, updated = torch.empty(h.shape, dtype=h.dtype, device=h.device), torch.empty_like(m)
-    grid, tile = grid_of_rows(h, _ROWS), (rows, width, power_of_two(width), _ROWS)
+    tile = rows, *tile_of(width, _ROWS)
+    grid = grid_of_rows(h, tile[-1])
     _open[grid](rzc, h @ u.mT, bias, bias.stride(0), h, *strides(h), reset_h, *tile)
     _update[grid](rzc, reset_h @ u_reset.mT, bias, bias.stride(0), h, *strides(h), updated, *tile)
     return updated, rzc, reset_h
@@ -160,7 +161,8 @@ def gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple[
     """Gradients of the pre-activations of R, Z, C side by side, and of H, all but its way through the gates' U."""
     rows, width = h.shape[-2:]
     d_rzc, d_h = torch.empty_like(rzc), torch.empty(h.shape, dtype=h.dtype, device=h.device)
-    grid, tile = grid_of_rows(h, _ROWS), (rows, width, power_of_two(width), _ROWS)
+    tile = rows, *tile_of(width, _ROWS)
+    grid = grid_of_rows(h, tile[-1])
     _update_backward[grid](g, *strides(g), h, *strides(h), rzc, d_rzc, *tile)
     d_reset_h = d_rzc[..., 2 * width :] @ u_reset
     _open_backward[grid](g, *strides(g), h, *strides(h), rzc, d_reset_h, d_rzc, d_h, *tile)
@@ -170,7 +172,8 @@ def gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple[
 def bias_relu_(x: Tensor, bias: Tensor) -> Tensor:
     """ReLU(x + b), in place; x contiguous."""
     rows, width = x.shape[-2:]
-    _bias_relu[grid_of_rows(x, _ROWS)](x, bias, bias.stride(0), rows, width, power_of_two(width), _ROWS)
+    tile = tile_of(width, _ROWS)
+    _bias_relu[grid_of_rows(x, tile[2])](x, bias, bias.stride(0), rows, *tile)
     return x
 
 
@@ -178,5 +181,6 @@ def relu_backward_(g: Tensor, y: Tensor) -> Tensor:
     """The gradient of y = ReLU(x + b) with respect to x, in place, both contiguous; and with respect to b."""
     rows, width = g.shape[-2:]
     sums = zeros(g, (*g.shape[:-2], width))
-    _relu_backward[grid_of_rows(g, 2 * _ROWS)](g, y, sums, rows, width, power_of_two(width), 2 * _ROWS)
+    tile = tile_of(width, 2 * _ROWS)
+    _relu_backward[grid_of_rows(g, tile[2])](g, y, sums, rows, *tile)
     return sums

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.graph.planned import PlannedBatch
-from mpad.nn.kernels.tiles import power_of_two
+from mpad.nn.kernels.tiles import tile_of
 
 _ROWS = 8
 
@@ -47,7 +47,7 @@ def _embed(
     table, table_slab, words, node, out, seeds, steps, rates, n, rows, TRAIN: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
     me = tl.load(node + model * n + row, row < n, -1)
     real = (me >= 0)[:, None] & (column < D)
@@ -63,7 +63,7 @@ def _embed_backward(
     g, d_table, table_slab, words, node, seeds, steps, rates, n, rows, TRAIN: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)[None, :]
     me = tl.load(node + model * n + row, row < n, -1)
     real = (me >= 0)[:, None] & (column < D)
@@ -76,7 +76,7 @@ def _embed_backward(
 
 @triton.jit
 def _dropout(x, out, seeds, steps, rates, place, n, BLOCK: tl.constexpr):
-    model, at = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    model, at = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + model * n + at, at < n, 0.0) * _kept(seeds, steps, rates, model, place, at)
     tl.store(out + model * n + at, value, at < n)
 
@@ -118,11 +118,11 @@ class Embed(torch.autograd.Function):
 
 
 def _grid(x: Tensor) -> tuple[int, int]:
-    return triton.cdiv(x.shape[1], _ROWS), x.shape[0]
+    return triton.cdiv(x.shape[1], tile_of(x.shape[2], _ROWS)[2]), x.shape[0]
 
 
 def _tile(width: int) -> tuple[int, int, int]:
-    return width, power_of_two(width), _ROWS
+    return tile_of(width, _ROWS)
 
 
 def _embedding(table: Tensor, batch: PlannedBatch) -> tuple[int, Tensor, Tensor]:

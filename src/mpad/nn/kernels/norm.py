@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mpad.nn.kernels.tiles import grid_of_rows, power_of_two
+from mpad.nn.kernels.tiles import grid_of_rows, tile_of
 from mpad.nn.kernels.zeros import zeros
 
 _ROWS = 32
@@ -16,7 +16,7 @@ _ROWS = 32
 @triton.jit
 def _sums(x, counted, shift, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
     """Σ, Σ² of x − shift over the rows that count, and their number: (models, 3, width)."""
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
     c = tl.load(counted + model * rows + row, row < rows, 0.0)[:, None]
@@ -64,7 +64,7 @@ def _normalise(
     BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
     mean, rstd, unbiased, enough, n = _statistics(sums, shift, running_mean, running_var, model, column, eps, D)
@@ -88,7 +88,7 @@ def _gradient_sums(
     g, x, y, kept, sums, rows, RELU: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):
     """Σ g and Σ g · x̂ over all rows (those that do not count have no gradient): (models, 2, width)."""
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
     at = (model * rows + row)[:, None] * D + column[None, :]
@@ -118,7 +118,7 @@ def _gradient(
     BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    model, row = tl.program_id(1), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
     at = (model * rows + row)[:, None] * D + column[None, :]
@@ -148,7 +148,8 @@ class Norm(torch.autograd.Function):
         x, weight = x.contiguous(), weight.contiguous()
         models, rows, width = x.shape
         sums, kept, y = zeros(x, (models, 3, width)), x.new_empty(models, 4, width), torch.empty_like(x)
-        grid, tile = grid_of_rows(x, _ROWS), (width, power_of_two(width), _ROWS)
+        tile = tile_of(width, _ROWS)
+        grid = grid_of_rows(x, tile[2])
         _sums[grid](x, counted, running_mean, sums, rows, *tile)
         _normalise[grid](
             x,
@@ -180,7 +181,8 @@ class Norm(torch.autograd.Function):
         g = gradients[0].contiguous()
         models, rows, width = x.shape
         sums, d_x = zeros(x, (models, 2, width)), torch.empty_like(x)
-        grid, tile = grid_of_rows(x, _ROWS), (ctx.relu, width, power_of_two(width), _ROWS)
+        tile = ctx.relu, *tile_of(width, _ROWS)
+        grid = grid_of_rows(x, tile[-1])
         _gradient_sums[grid](g, x, y, kept, sums, rows, *tile)
         _gradient[grid](g, x, y, counted, kept, sums, weight, d_x, rows, *tile)
         return d_x, sums[:, 1], sums[:, 0], *(None,) * 6

@@ -17,7 +17,7 @@ def _weight_gradient(
     g, g_slab, g_row, x, x_slab, x_row, d_w, d_b, rows, n_out, n_in, chunk, tiles_in,
     BIAS: tl.constexpr, HALF: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    model, tile, split = tl.program_id(2), tl.program_id(1), tl.program_id(0)
+    model, tile, split = tl.program_id(2).to(tl.int64), tl.program_id(1), tl.program_id(0)
     o = (tile // tiles_in) * TILE + tl.arange(0, TILE)
     i = (tile % tiles_in) * TILE + tl.arange(0, TILE)
     g += model * g_slab
