@@ -8,6 +8,7 @@ import os
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,15 +131,17 @@ def _step(machine: Machine, authors: bool) -> Row:
     engine.start()
     engine.finish()
     engine.prepare(orders)
-    steps, size = max(engine.prepared, key=lambda pair: len(pair[0]))
+    size = Counter(size for _, size in engine.prepared).most_common(1)[0][0]
+    steps = [step for step, other in engine.prepared if other == size][:60]
     recording = engine.recorded[size]
 
-    def sixty() -> None:
-        for step in steps[:60]:
+    def several() -> None:
+        for step in steps:
             recording.replay(step)
 
-    seconds = _time(sixty) / min(len(steps), 60)
-    real = int((steps[:60, : _FOLDS * size.nodes] >= 0).sum()) / min(len(steps), 60) + _FOLDS * size.documents
+    seconds = _time(several) / len(steps)
+    fields = torch.stack(steps)[:, : _FOLDS * size.nodes]
+    real = int((fields >= 0).sum()) / len(steps) + _FOLDS * size.documents
     launches = _launches(lambda: recording.replay(steps[0]))
     floor = step_floor(machine, authors, _FOLDS, _FOLDS * (size.nodes + size.graphs), launches)
     return Row(

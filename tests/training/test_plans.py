@@ -24,17 +24,16 @@ def test_an_epoch_needs_few_sizes_and_keeps_every_document(corpus):
     plans = Plans(corpus, 2)
     documents = table(9, 2, 32)
     documents[-1, :, 5:] = -1  # a short last batch
-    found = list(plans.cut(documents, []))
+    found = plans.cut(documents, [])
     assert 2 <= len({size for _, size in found}) <= 4
     seen = []
-    for steps, size in found:
+    for step, size in found:
         assert (size.nodes + size.graphs) % 128 == 0 and size.documents == 33
-        for step in steps:
-            batch = plans.corpus.batch(step, 2, size)
-            seen.append(batch.document[:, :-1].tolist())
-            real = (batch.node >= 0).sum(1).tolist()
-            held = [[d for d in row if d >= 0] for row in batch.document.tolist()]
-            assert real == [sum(len(set(TEXTS[d].split())) for d in row) for row in held]
+        batch = plans.corpus.batch(step, 2, size)
+        seen.append(batch.document[:, :-1].tolist())
+        real = (batch.node >= 0).sum(1).tolist()
+        held = [[d for d in row if d >= 0] for row in batch.document.tolist()]
+        assert real == [sum(len(set(TEXTS[d].split())) for d in row) for row in held]
     assert seen == documents.tolist()
 
 
@@ -49,8 +48,8 @@ def test_targets_and_weights_are_found_by_document(corpus):
     targets, weights = np.arange(300) % 3, np.linspace(0, 1, 300).astype(np.float32)
     known = Known(corpus, [make_examples(corpus, np.arange(10, 60), targets, weights)])
     plans = Plans(corpus, 1)
-    ((steps, size),) = plans.cut(np.array([[[12, 59, -1]]]), [])
-    found, weight, real = known.look_up(plans.corpus.batch(steps[0], 1, size))
+    ((step, size),) = plans.cut(np.array([[[12, 59, -1]]]), [])
+    found, weight, real = known.look_up(plans.corpus.batch(step, 1, size))
     assert found[0, :2].tolist() == [0, 2] and real.tolist() == [[1, 1, 0, 0]]
     assert torch.allclose(weight, torch.tensor([[weights[12], weights[59], 0.0, 0.0]]))
 
@@ -60,5 +59,5 @@ def test_held_out_documents_know_their_part(corpus):
     parts = [[make_examples(corpus, np.arange(n), targets)] for n in (5,)]
     parts.append([make_examples(corpus, np.arange(5, 8), targets)])
     held = Held(Plans(corpus, 1), parts)
-    batch = Plans(corpus, 1).corpus.batch(held.planned[0][0][0], 1, held.planned[0][1])
+    batch = Plans(corpus, 1).corpus.batch(held.planned[0][0], 1, held.planned[0][1])
     assert held.parts(batch).sum(2).flatten().tolist() == [5, 3] and held.counts.tolist() == [[5], [3]]

@@ -1,6 +1,6 @@
 """Which documents a GPU sees at each step, in planned sizes, with their targets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -28,12 +28,25 @@ class Plans:
         self._nodes = corpus.document_sizes(everything).cpu().numpy() - self._graphs
         self.mean_nodes = float(self._nodes.mean()) if len(corpus) else 0.0
 
-    def cut(self, documents: NDArray[np.int64], recorded: list[PlanSize]) -> Iterator[tuple[Tensor, PlanSize]]:
-        """Runs of neighbouring steps (steps, models, slots) of one size, planned: (steps, fields)."""
+    def cut(self, documents: NDArray[np.int64], recorded: Iterable[PlanSize]) -> list[tuple[Tensor, PlanSize]]:
+        """Steps (steps, models, slots) → each step's planned fields, and its size; in their order."""
         on_host = torch.from_numpy(documents)
         if self._device.type == "cuda":  # a copy from pinned memory does not wait for the epoch that is running
             on_host = on_host.pin_memory()
         on_device = on_host.to(self._device, non_blocking=True)
+        sizes = self._sizes(documents, recorded)
+        planned: dict[int, tuple[Tensor, PlanSize]] = {}
+        for size in dict.fromkeys(sizes):  # all steps of a size at once, or as many as memory should hold
+            steps = [step for step, other in enumerate(sizes) if other == size]
+            together = max(1, _PLANNED // (documents.shape[1] * size.nodes))
+            for start in range(0, len(steps), together):
+                part = steps[start : start + together]
+                fields = self.corpus.plan(on_device[part], size)
+                planned.update(zip(part, zip(fields, [size] * len(part), strict=True), strict=True))
+        return [planned[step] for step in range(len(sizes))]
+
+    def _sizes(self, documents: NDArray[np.int64], recorded: Iterable[PlanSize]) -> list[PlanSize]:
+        """A size for each step: a recorded one, if it is not much too large."""
         sizes: list[PlanSize] = []
         known = set(recorded)
         for nodes, graphs in zip(*self._needed(documents), strict=True):
@@ -44,12 +57,7 @@ class Plans:
             ]
             sizes.append(min(fitting, key=lambda size: size.nodes) if fitting else self.room(nodes, graphs, documents))
             known.add(sizes[-1])
-        first = 0
-        for last in range(1, len(sizes) + 1):
-            room = (last - first) * documents.shape[1] * sizes[first].nodes
-            if last == len(sizes) or sizes[last] != sizes[first] or room > _PLANNED:
-                yield self.corpus.plan(on_device[first:last], sizes[first]), sizes[first]
-                first = last
+        return sizes
 
     def _needed(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Nodes and graphs that the largest slab of each step holds: (steps,) each."""
@@ -102,7 +110,7 @@ class Held:
             flat = np.full(table.shape[0] * slots, -1)
             flat[: len(documents)] = documents
             table[:, model] = flat.reshape(-1, slots)
-        self.planned = list(plans.cut(table, []))
+        self.planned = plans.cut(table, [])
         weights = parts[0][0].weights
         self._part_of = weights.new_full((n_models, len(corpus)), -1, dtype=torch.int8)
         for number, part in enumerate(parts):

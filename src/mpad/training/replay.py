@@ -62,16 +62,14 @@ class Replay:
 
     def prepare(self, orders: Sequence[Batches]) -> None:
         """Cut the next epoch's batches out of the corpus."""
-        self.prepared = list(self._plans.cut(self._documents(orders), list(self.recorded)))
+        self.prepared = self._plans.cut(self._documents(orders), self.recorded)
 
     def start(self) -> None:
         """Launch every step of the epoch, and of its evaluation; the GPU runs behind."""
         self.network.train()
         self._total.zero_()
-        for steps, size in self.prepared:
-            recording = self.recorded.get(size) or self._record(steps, size)
-            for step in steps:
-                recording.replay(step)
+        for step, size in self.prepared:
+            (self.recorded.get(size) or self._record(step, size)).replay(step)
         self.network.eval()
         self._found = torch.cat([(self._total / self._counts)[None], self._evaluate(self._held)])
 
@@ -91,14 +89,14 @@ class Replay:
                 table[step, model, : len(rows)] = known[rows]
         return table
 
-    def _record(self, steps: Tensor, size: PlanSize) -> Recording:
+    def _record(self, example: Tensor, size: PlanSize) -> Recording:
         def step(batch: PlannedBatch) -> None:
             self._parameters.zero_grad()
             self._step(batch)
 
         averages = [buffer for name, buffer in self.network.named_buffers() if name != "vectors"]
         changed = (self._parameters.flat, *self._moments, self._noise.steps, self._total, *averages)
-        self.recorded[size] = self._recorder.record(steps[0], size, step, changed)
+        self.recorded[size] = self._recorder.record(example, size, step, changed)
         return self.recorded[size]
 
     def _step(self, batch: PlannedBatch) -> None:
@@ -131,11 +129,10 @@ class Replay:
             each = torch.stack([document_losses(logits, targets) * weights, weights, rightness(logits, targets)])
             held.sums += torch.einsum("kmd,pmd->pkm", each, held.parts(batch))
 
-        for steps, size in held.planned:
+        for planned, size in held.planned:
             if size not in held.recorded:
-                held.recorded[size] = self._recorder.record(steps[0], size, step, (held.sums,))
-            for planned in steps:
-                held.recorded[size].replay(planned)
+                held.recorded[size] = self._recorder.record(planned, size, step, (held.sums,))
+            held.recorded[size].replay(planned)
         losses, weight, right = held.sums.unbind(1)
         tiny = torch.finfo(weight.dtype).tiny
         return torch.stack([losses / weight.clamp(min=tiny), right / held.counts], dim=1).flatten(0, 1)
