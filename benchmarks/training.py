@@ -34,7 +34,7 @@ def run() -> list[Row]:
     for corpus, hidden, target, rounds in (
         (polarity(2_560), 64, "4", 7),
         (reuters(512), 64, "12", 3),
-        (imdb(128), 128, "7", 3),
+        (imdb(384), 128, "7", 3),
     ):
         flat = _prepare(corpus, False)
         rows += [_row(flat, "mpad", authors, target, hidden, rounds) for authors in (False, True)]

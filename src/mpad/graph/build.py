@@ -55,7 +55,7 @@ def build_graphs(corpus: EncodedCorpus, config: GraphConfig | None = None) -> Pa
 
 def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> PackedGraphs:
     n_graphs = len(starts) - 1
-    owner = np.repeat(np.arange(n_graphs), np.diff(starts))  # graph of each word occurrence
+    owner = np.repeat(np.arange(n_graphs), starts[1:] - starts[:-1])  # graph of each word occurrence
     node_of, words, node_owner = _nodes(ids, owner)
     node_start = np.concatenate([[0], np.cumsum(np.bincount(node_owner, minlength=n_graphs))]).astype(np.int64)
     source, target, weight = _edges(node_of, owner, len(words), config)

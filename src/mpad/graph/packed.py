@@ -41,6 +41,8 @@ class PackedGraphs:
 
 def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
     """Put corpora behind one another."""
+    if len(parts) == 1:
+        return parts[0]
 
     def starts(name: str) -> Array:
         arrays = [getattr(part, name) for part in parts]

@@ -3,12 +3,14 @@
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpad.graph.packed import PackedGraphs
 from mpad.runtime.answer import Floats
 from mpad.runtime.segments import Groups
 
-_FEW = 4  # edges; a node with more of them is summed by a product of its own
+Ints = NDArray[np.int64]
+_FEW = 8  # edges; a node with more of them is summed by a product of its own
 
 
 class Neighbours(Protocol):
@@ -22,48 +24,55 @@ class Neighbours(Protocol):
 class WordGraphs:
     """The graphs of words of a corpus, prepared for sums over incoming edges without a sparse matrix.
 
-    Most words of a document stand after one other word or two. So all first edges are one gather, all second ones
-    another; the few nodes that hear from many others are summed one by one, as a vector-matrix product each.
+    Most words of a document stand once, after one other word: what these hear is one gather. The others' edges are
+    gathered, weighed and summed run by run; the few nodes that hear from very many, by a product each.
     """
 
     def __init__(self, graphs: PackedGraphs, master: bool, renormalise: bool) -> None:
         n = len(graphs.words)
-        shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
-        target = graphs.target + shift
-        self._source, self._weight = graphs.source + shift, graphs.weight[:, None]
+        shift = np.repeat(graphs.node_start[:-1], graphs.edge_start[1:] - graphs.edge_start[:-1])
+        source, target = graphs.source + shift, graphs.target + shift
+        count = np.bincount(target, minlength=n)
+        degree = np.bincount(target, graphs.weight, n)
         self.share: Floats | None = None
         if renormalise:
-            degree = np.bincount(target, graphs.weight, n).astype(np.float32)
             share = 1.0 / (degree + 1.0 if master else np.maximum(degree, np.finfo(np.float32).tiny))
             self.share = share.astype(np.float32)[:, None]
-        self._count = count = np.bincount(target, minlength=n)
-        self._first = first = np.cumsum(count) - count
-        # Nearly every first edge has weight 1; where one has not, the rest of it is a later edge.
         self.deaf = np.flatnonzero(count == 0)
-        self.first_source = np.arange(n)
-        heard = count > 0
-        self.first_source[heard] = self._source[first[heard]]
-        rest = np.flatnonzero(heard)
-        rest = rest[graphs.weight[first[rest]] != 1.0]
-        self._ranks = [(rest, self._source[first[rest]], self._weight[first[rest]] - 1.0)]
-        for k in range(1, min(int(count.max(initial=0)), _FEW)):
-            nodes = np.flatnonzero((count > k) & (count <= _FEW))
-            self._ranks.append((nodes, self._source[first[nodes] + k], self._weight[first[nodes] + k]))
-        self._many = np.flatnonzero(count > _FEW)
+        self.only_source = np.arange(n)
+        self.only_source[target] = source  # of a node with several edges, one of them
+        several = ((count > 1) | (degree != count)) & (count <= _FEW)
+        self._several = np.flatnonzero(several)
+        self._several_edges = _Edges(self._several, several, count, source, target, graphs.weight)
+        many = count > _FEW
+        self._many = np.flatnonzero(many)
+        self._many_edges = _Edges(self._many, many, count, source, target, graphs.weight)
 
-    def add_later_edges(self, x: Floats, to: Floats, begin: int, end: int) -> None:
-        """Add what nodes begin … end − 1 hear along all edges but their first."""
-        for nodes, source, weight in self._ranks:
-            a, b = nodes.searchsorted((begin, end))
-            if a == b:
-                continue
-            told = x.take(source[a:b] - begin, axis=0)
-            told *= weight[a:b]
-            to[nodes[a:b] - begin] += told
+    def sum_several(self, x: Floats, to: Floats, begin: int, end: int) -> None:
+        """Write what those of nodes begin … end − 1 hear that have several edges, or one of another weight than 1."""
+        a, b = self._several.searchsorted((begin, end))
+        if a < b:
+            edges = self._several_edges
+            first, last = edges.start[a], edges.start[b]
+            told = x.take(edges.source[first:last] - begin, axis=0)
+            told *= edges.weight[first:last]
+            to[self._several[a:b] - begin] = np.add.reduceat(told, edges.start[a:b] - first, axis=0)
         a, b = self._many.searchsorted((begin, end))
-        for node in self._many[a:b].tolist():
-            edges = slice(self._first[node] + 1, self._first[node] + self._count[node])
-            to[node - begin] += self._weight[edges, 0] @ x.take(self._source[edges] - begin, axis=0)
+        for number in range(a, b):
+            edges = self._many_edges
+            part = slice(edges.start[number], edges.start[number + 1])
+            to[self._many[number] - begin] = edges.weight[part, 0] @ x.take(edges.source[part] - begin, axis=0)
+
+
+class _Edges:
+    """The incoming edges of some nodes, end to end."""
+
+    def __init__(
+        self, nodes: Ints, chosen: NDArray[np.bool_], count: Ints, source: Ints, target: Ints, weight: Floats
+    ) -> None:
+        self.start = np.concatenate([[0], np.cumsum(count.take(nodes))])
+        edges = np.flatnonzero(chosen.take(target))
+        self.source, self.weight = source.take(edges), weight.take(edges)[:, None]
 
 
 class WordNeighbours:
@@ -72,7 +81,7 @@ class WordNeighbours:
     def __init__(self, graphs: WordGraphs, begin: int, words: Groups, master: bool) -> None:
         end = begin + words.n_rows
         self._graphs, self._begin, self._end, self._words, self._master = graphs, begin, end, words, master
-        self._source = graphs.first_source[begin:end] - begin
+        self._source = graphs.only_source[begin:end] - begin
         a, b = graphs.deaf.searchsorted((begin, end))
         self._deaf = graphs.deaf[a:b] - begin  # words that no word stands before
         self._share = self._part = None
@@ -86,7 +95,7 @@ class WordNeighbours:
         y = np.empty(x.shape, np.float32)
         words = x.take(self._source, axis=0, out=y[:n], mode="clip")
         words[self._deaf] = 0.0
-        self._graphs.add_later_edges(x, words, self._begin, self._end)
+        self._graphs.sum_several(x, words, self._begin, self._end)
         if self._master:
             words += x[n:].take(self._words.owner, axis=0)
             y[n:] = self._words.sum(x[:n])

@@ -131,7 +131,8 @@ def _unmark(marked: NDArray[np.int32]) -> EncodedCorpus:
     is_marker = marked < 0
     at = np.flatnonzero(is_marker)
     end = at - np.arange(len(at))  # a sentence's end, counted without the markers before it
-    length = np.diff(end, prepend=0)
+    length = end.copy()  # of each sentence
+    length[1:] -= end[:-1]
     closes = marked[at] == _DOCUMENT
     document = np.cumsum(closes) - closes
     # Of each document's sentences keep those with words; of a document without words, the last.
