@@ -32,7 +32,7 @@ def run() -> list[Row]:
     torch.set_num_threads(2)
     rows = []
     for corpus, hidden, target, rounds in (
-        (polarity(2_560), 64, "4", 7),
+        (polarity(2_560), 64, "4", 5),
         (reuters(512), 64, "12", 3),
         (imdb(384), 128, "7", 3),
     ):
