@@ -15,6 +15,8 @@ def test_sums_and_softmax_by_hand_with_empty_groups(dense, monkeypatch):
     assert groups.sum(x, np.array([2, 1, 0], np.float32)).tolist() == [[0, 0], [5, 8], [0, 0], [0, 0]]
     alpha = groups.softmax(np.array([1000.0, 1000.0, -1000.0], np.float32))
     assert alpha.tolist() == [0.5, 0.5, 1.0]
+    scores = np.array([1.0, -2.0, 3.0], np.float32)
+    assert np.allclose(groups.softmax(scores, small=True), groups.softmax(scores))
 
 
 def test_no_rows_at_all():

@@ -67,6 +67,16 @@ class Step:
     candidate: Affine | None  # → (rows, width)
     reset: Floats | None  # (width, width), halved
 
+    def tell(self, heard: Floats) -> tuple[Floats, ...]:
+        """AGGREGATE, equation 4: the mean of what a row heard → its message.
+
+        With a GRU, the message's part in the gates and in the candidate instead. The argument is overwritten.
+        """
+        x = relu(add_row(heard, self.bias))
+        if self.hear is not None:
+            x = relu(self.hear(x)) if self.hear_relu else self.hear(x)
+        return (x,) if self.gates is None or self.candidate is None else (x @ self.gates.w, self.candidate(x))
+
 
 @dataclass(frozen=True)
 class Read:
@@ -76,6 +86,7 @@ class Read:
     context: Floats  # (width,)
     dense: Affine | None
     skip: bool
+    small: bool  # whether no score can be beyond ±60, where exp is safe
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ def _norm(weights: Weights, name: str) -> tuple[Floats, Floats]:
 def _read(weights: Weights, name: str, skip: bool, authors: bool) -> Read:
     dense = linear(weights, f"{name}.dense") if authors else None
     context = np.ascontiguousarray(weights[f"{name}.context.weight"][0], np.float32)
-    return Read(linear(weights, f"{name}.align"), context, dense, skip)
+    return Read(linear(weights, f"{name}.align"), context, dense, skip, authors or float(np.abs(context).sum()) < 60)
 
 
 def _step(weights: Weights, name: str, config: MPADConfig) -> Step:

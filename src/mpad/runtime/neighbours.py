@@ -46,6 +46,7 @@ class WordGraphs:
         self._several_edges = _Edges(self._several, several, count, source, target, graphs.weight)
         many = count > _FEW
         self._many = np.flatnonzero(many)
+        self.rest = np.flatnonzero(several | many)
         self._many_edges = _Edges(self._many, many, count, source, target, graphs.weight)
 
     def sum_several(self, x: Floats, to: Floats, begin: int, end: int) -> None:
@@ -104,6 +105,26 @@ class WordNeighbours:
             if self._master:
                 y[n:] *= self._part
         return y
+
+    def words_before(self, index: NDArray[np.integer], nobody: int) -> NDArray[np.integer]:
+        """The word before each row, by its number in `index`; where there is none, `nobody`: (rows,)."""
+        before = np.full(len(index), nobody, index.dtype)
+        before[: self._words.n_rows] = index.take(self._source)
+        before[self._deaf] = nobody
+        return before
+
+    def heard_by_rest(self, x: Floats) -> tuple[Ints, Floats]:
+        """The rows that do not hear just their master and one word, and their part of D⁻¹ A x, averaged."""
+        assert self._share is not None and self._part is not None and self._master
+        n, begin = self._words.n_rows, self._begin
+        y = np.empty(x.shape, np.float32)
+        self._graphs.sum_several(x, y[:n], begin, self._end)
+        a, b = self._graphs.rest.searchsorted((begin, self._end))
+        words = self._graphs.rest[a:b] - begin
+        heard = np.concatenate([y.take(words, axis=0), self._words.sum(x[:n])])
+        heard[: len(words)] += x[n:].take(self._words.owner.take(words), axis=0)
+        heard *= np.concatenate([self._share.take(words, axis=0), self._part])
+        return np.concatenate([words, np.arange(n, len(x))]), heard
 
 
 class Clique:

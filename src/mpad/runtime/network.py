@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from mpad.graph.packed import PackedGraphs
 from mpad.models.config import MPADConfig
 from mpad.runtime.answer import Answer, Floats, join
-from mpad.runtime.fold import Affine, FoldedLevel, Read, Step, Weights, add_row, fold_level, linear, relu
+from mpad.runtime.fold import Affine, FoldedLevel, Read, Step, Weights, fold_level, linear, relu
 from mpad.runtime.neighbours import Neighbours, WordGraphs, WordNeighbours, sentence_graph
 from mpad.runtime.segments import Groups
+from mpad.runtime.table import WordTable
 
-_NODES = 400
-_GRAPHS = 32
+_NODES = 500
+_GRAPHS = 40
 
 
 class Network:
@@ -27,7 +28,7 @@ class Network:
             steps = 0 if config.variant == "sentence-att" else config.steps
             self._sentences = fold_level(weights, "sentences", config, steps, master=False)
         self._classes = linear(weights, "classes")
-        self._table = _WordTable(self._words.steps[0], vectors)
+        self._table = WordTable(self._words.steps[0], vectors, config.master_node and config.renormalise)
 
     def __call__(self, graphs: PackedGraphs) -> Answer:
         """Answer on every document."""
@@ -45,7 +46,9 @@ class Network:
         index = graphs.words[node_start[0] : node_start[-1]]
         if config.master_node:
             index = np.concatenate([index, np.full(words.n, config.n_words, index.dtype)])
-        vectors, attention = _run(self._words, self._table.rows(index), neighbours, words)
+        entered = self._table.entered(index)
+        told = self._table.told(entered[0], index, neighbours)
+        vectors, attention = _run(self._words, entered, neighbours, words, told)
         sentence_attention = None
         if self._sentences is not None:
             documents = Groups(of_document)
@@ -70,38 +73,23 @@ def _chunks(graphs: PackedGraphs) -> Iterator[tuple[int, int]]:
         first = last
 
 
-class _WordTable:
-    """The first step's maps of each word, worked out when the word first occurs; the last row is the master's."""
-
-    def __init__(self, step: Step, vectors: NDArray[np.floating]) -> None:
-        self._enter, self._vectors = step.enter, vectors
-        master = step.enter(np.zeros((1, vectors.shape[1]), np.float32))
-        self._parts = [np.empty((len(vectors) + 1, part.shape[1]), np.float32) for part in master]
-        for part, row in zip(self._parts, master, strict=True):
-            part[-1] = row
-        self._known = np.zeros(len(vectors) + 1, bool)
-        self._known[-1] = True
-
-    def rows(self, index: NDArray[np.integer]) -> tuple[Floats, ...]:
-        """The maps of these words, as the step's `enter` would give them."""
-        known = self._known.take(index)
-        if not known.all():
-            fresh = np.unique(index[~known])
-            for part, rows in zip(self._parts, self._enter(self._vectors[fresh].astype(np.float32)), strict=True):
-                part[fresh] = rows
-            self._known[fresh] = True
-        return tuple(part.take(index, axis=0) for part in self._parts)
-
-
 def _run(
-    level: FoldedLevel, entered: tuple[Floats, ...], neighbours: Neighbours, groups: Groups
+    level: FoldedLevel,
+    entered: tuple[Floats, ...],
+    neighbours: Neighbours,
+    groups: Groups,
+    told: tuple[Floats, ...] | None = None,
 ) -> tuple[Floats, Floats]:
-    """What the first step's `enter` gave → vectors (groups, width), attention (steps, rows)."""
+    """What the first step's `enter` gave, and what its rows were told, if that is known → vectors, attention.
+
+    (rows, width) → (groups, width), (steps, rows).
+    """
     read, attention = [], []
     h = entered[-1]
     for t, reader in enumerate(level.reads):
         if level.steps:
-            h = _step(level.steps[t], entered, neighbours)
+            step = level.steps[t]
+            h = _combine(step, entered, step.tell(neighbours.heard(entered[0])) if t or told is None else told)
             if t + 1 < len(level.steps):
                 entered = level.steps[t + 1].enter(h)
         part, alpha = _readout(reader, h, groups)
@@ -110,19 +98,16 @@ def _run(
     return relu(level.dense(np.concatenate(read, axis=1))), np.stack(attention)
 
 
-def _step(step: Step, entered: tuple[Floats, ...], neighbours: Neighbours) -> Floats:
-    """AGGREGATE and COMBINE, equations 4 to 6."""
-    x = relu(add_row(neighbours.heard(entered[0]), step.bias))
-    if step.hear is not None:
-        x = relu(step.hear(x)) if step.hear_relu else step.hear(x)
-    if step.gates is None or step.candidate is None or step.reset is None:
-        return x
+def _combine(step: Step, entered: tuple[Floats, ...], told: tuple[Floats, ...]) -> Floats:
+    """COMBINE, equations 5 and 6, from what rows know of themselves and what they were told."""
+    if step.reset is None:
+        return told[0]
     _, state, gates = entered
-    gates += x @ step.gates.w
+    gates += told[0]
     np.tanh(gates, out=gates)
     gates += 1.0  # twice the gates
     width = state.shape[1]
-    c = step.candidate(x)
+    c = told[1]
     c += (gates[:, :width] * state) @ step.reset
     np.tanh(c, out=c)
     c -= state
@@ -137,7 +122,7 @@ def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
     words = h[: groups.n_rows]
     if not read.skip and len(h) > groups.n_rows:
         return _readout_with_masters(read, h, groups)
-    alpha = groups.softmax(_score(read, words))
+    alpha = groups.softmax(_score(read, words), read.small)
     pooled = _pooled(read.dense, groups.sum(words, alpha))
     return (np.concatenate([pooled, h[groups.n_rows :]], axis=1) if read.skip else pooled), alpha
 
@@ -148,7 +133,7 @@ def _readout_with_masters(read: Read, h: Floats, groups: Groups) -> tuple[Floats
     start = np.concatenate([[0], np.cumsum(groups.size + 1)])
     order = np.argsort(np.concatenate([groups.owner, np.arange(groups.n)]), kind="stable")
     both = Groups(start)
-    alpha = both.softmax(score[order])
+    alpha = both.softmax(score[order], read.small)
     back = np.empty_like(alpha)
     back[order] = alpha
     return _pooled(read.dense, both.sum(h[order], alpha)), back[: groups.n_rows]

@@ -31,11 +31,13 @@ class Groups:
             total[self._filled] = np.add.reduceat(x if weight is None else x * weight[:, None], self._first, axis=0)
         return total
 
-    def softmax(self, score: Floats) -> Floats:
-        """exp(score) / Σ exp(score) within each group: (rows,) → (rows,)."""
+    def softmax(self, score: Floats, small: bool = False) -> Floats:
+        """exp(score) / Σ exp(score) within each group: (rows,) → (rows,). `small` scores need no care with exp."""
         if not len(score):
             return score
         size = self.size[self._filled]
-        score = np.exp(score - np.repeat(np.maximum.reduceat(score, self._first), size))
+        if not small:
+            score = score - np.repeat(np.maximum.reduceat(score, self._first), size)
+        score = np.exp(score)
         score /= np.repeat(np.add.reduceat(score, self._first), size)
         return score

@@ -1,0 +1,58 @@
+"""What the first step makes of a word depends on the word alone, or nearly: a table with a row a word.
+
+    what a word says and is           on itself
+    what a word is told               on the word before it, if it stands once and after one other word
+                                      (and on the master, whose first state is the same everywhere)
+
+Rows are worked out when a word first occurs.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.runtime.answer import Floats
+from mpad.runtime.fold import Step
+from mpad.runtime.neighbours import WordNeighbours
+
+
+class WordTable:
+    """The first step's maps of each word. The last row is the master's; as a word before, it is no word at all."""
+
+    def __init__(self, step: Step, vectors: NDArray[np.floating], averaged: bool) -> None:
+        self._step, self._vectors = step, vectors
+        self._tells = averaged and step.reset is not None  # a word and its master: half of what each says
+        master = step.enter(np.zeros((1, vectors.shape[1]), np.float32))
+        self._master_says = master[0]
+        told = step.tell(master[0].copy()) if self._tells else ()
+        self._entered, self._told = (
+            [np.empty((len(vectors) + 1, part.shape[1]), np.float32) for part in parts] for parts in (master, told)
+        )
+        for table, row in zip([*self._entered, *self._told], [*master, *told], strict=True):
+            table[-1] = row
+        self._known = np.zeros(len(vectors) + 1, bool)
+        self._known[-1] = True
+
+    def entered(self, index: NDArray[np.integer]) -> tuple[Floats, ...]:
+        """What the step's `enter` gives for these words: (rows, …) each."""
+        known = self._known.take(index)
+        if not known.all():
+            self._learn(np.unique(index[~known]))
+        return tuple(table.take(index, axis=0) for table in self._entered)
+
+    def _learn(self, words: NDArray[np.integer]) -> None:
+        entered = self._step.enter(self._vectors[words].astype(np.float32))
+        told = self._step.tell((entered[0] + self._master_says) * np.float32(0.5)) if self._tells else ()
+        for table, rows in zip([*self._entered, *self._told], [*entered, *told], strict=True):
+            table[words] = rows
+        self._known[words] = True
+
+    def told(self, says: Floats, index: NDArray[np.integer], neighbours: WordNeighbours) -> tuple[Floats, ...] | None:
+        """What each row is told at the first step, as the step's `tell` would give it; None where no table has it."""
+        if not self._tells:
+            return None
+        before = neighbours.words_before(index, nobody=len(self._known) - 1)
+        told = tuple(table.take(before, axis=0) for table in self._told)
+        rest, heard = neighbours.heard_by_rest(says)
+        for part, rows in zip(told, self._step.tell(heard), strict=True):
+            part[rest] = rows
+        return told
