@@ -9,6 +9,7 @@ log-deviation 1, at most 964), IMDB's (mean 255, log-deviation 0.7, at most 2,63
 import lzma
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -49,20 +50,23 @@ def reuters(n: int) -> Corpus:
 
 def imdb(n: int, seed: int = 0) -> Corpus:
     """Reviews of 255 words."""
+    if real := _real("imdb", n):
+        return real
     generator = np.random.default_rng(seed)
     lengths = generator.lognormal(np.log(255) - 0.25, 0.7, n).round().clip(5, 2633).astype(int)
-    made_up = Corpus("255-word documents", _texts(lengths, generator, n_words=110_000), _labels(n, generator))
-    return _real("imdb", n) or made_up
+    return Corpus("255-word documents", _texts(lengths, generator, n_words=110_000), _labels(n, generator))
 
 
 def phrases(n: int, seed: int = 0) -> Corpus:
     """Phrases of 7 words."""
+    if real := _real("sst1", n):
+        return real
     generator = np.random.default_rng(seed)
     lengths = generator.lognormal(np.log(7.5) - 0.3, 0.8, n).round().clip(1, 53).astype(int)
-    made_up = Corpus("7-word phrases", _texts(lengths, generator, n_words=17_000), _labels(n, generator))
-    return _real("sst1", n) or made_up
+    return Corpus("7-word phrases", _texts(lengths, generator, n_words=17_000), _labels(n, generator))
 
 
+@cache
 def _real(name: str, n: int) -> Corpus | None:
     """The first n documents of a real corpus, shuffled, if its file is there."""
     folder = Path(os.environ.get("MPAD_DATA", "/nowhere")) / name

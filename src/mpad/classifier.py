@@ -1,6 +1,5 @@
 """The front door: MPADClassifier, a scikit-learn estimator."""
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,7 +15,7 @@ from mpad.errors import InputError
 from mpad.explain.explanation import Explanation
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig
-from mpad.inputs import as_seed, as_texts, as_weights
+from mpad.inputs import as_seed, as_texts, as_validation, as_weights
 from mpad.labels import Labels, as_labels, learn_labels
 from mpad.models.config import MPADConfig, Variant
 from mpad.models.mpad import MPAD
@@ -29,7 +28,7 @@ from mpad.training.device import find_device
 from mpad.training.examples import make_examples
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
-from mpad.training.progress import EpochReport, Sink, silent
+from mpad.training.progress import Sink, silent, to_stderr
 from mpad.training.task import Task, TrainingConfig
 from mpad.version import __version__
 
@@ -153,7 +152,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         if validation is None:
             chosen, held = hold_out(targets, self.validation_fraction, seed)
         else:
-            checked, truth = _checked_validation(validation, labels)
+            checked, truth = as_validation(validation, labels)
             chosen, held = np.arange(len(texts)), np.arange(len(texts), len(texts) + len(checked))
             texts, targets = texts + checked, np.concatenate([targets, truth])
             weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
@@ -161,7 +160,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         examples = make_examples(corpus, chosen, targets, weights)
         checks = make_examples(corpus, held, targets) if len(held) else None
         task = Task(model.network.to(device), examples, checks, training)
-        (history,) = train([task], sink or (_to_stderr if self.verbose else silent))
+        (history,) = train([task], sink or (to_stderr if self.verbose else silent))
         self._remember(model, history)
         return self
 
@@ -292,14 +291,3 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         tags.classifier_tags.multi_label = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _checked_validation(validation: tuple[Iterable[str], Any], labels: Labels) -> tuple[list[str], NDArray[Any]]:
-    texts, y = as_texts(validation[0]), as_labels(validation[1])
-    if len(texts) != len(y) or not texts:
-        raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
-    return texts, labels.encode(y)
-
-
-def _to_stderr(report: EpochReport) -> None:
-    sys.stderr.write(f"{report}\n")

@@ -1,7 +1,7 @@
 """A whole cross-validation at once: every fold of every setting trains in one stacked model."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,20 +9,22 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
+from torch import Tensor
 
 from mpad.classifier import MPADClassifier
 from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.graph.batch import CorpusTensors
 from mpad.inputs import as_seed, as_texts
-from mpad.labels import as_labels, learn_labels
+from mpad.labels import Labels, as_labels, learn_labels
 from mpad.training.device import find_device
 from mpad.training.examples import make_examples
 from mpad.training.holdout import hold_out
-from mpad.training.loop import train
+from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.task import Task
 
+Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # training rows, test rows
 _FREE = {"random_state", "learning_rate", "dropout", "patience", "class_weight", "verbose"}
 
 
@@ -70,48 +72,60 @@ def cross_validate(
     device = find_device(settings[0].device)
     corpus = CorpusTensors(shared.pack(texts), device)
     vectors = shared.network.vectors.detach().to(device)
-    tasks = []
-    for setting, seed in zip(settings, seeds, strict=True):
-        for training, test in folds:
-            chosen, held = (training[part] for part in hold_out(targets[training], setting.validation_fraction, seed))
-            weights = np.ones(len(texts), np.float32)
-            weights[training] = labels.weights(setting.class_weight, targets[training])
-            network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(device)
-            if network.config.learn_vectors:
-                with torch.no_grad():
-                    network.vectors.copy_(vectors)
-            else:
-                network.vectors = vectors  # one table for all
-            tasks.append(
-                Task(
-                    network,
-                    make_examples(corpus, chosen, targets, weights),
-                    make_examples(corpus, held, targets) if len(held) else None,
-                    setting._training_config(seed),
-                    watched=make_examples(corpus, test, targets),
-                )
-            )
-    histories = train(tasks, sink)
+    tasks = [
+        _task(setting, seed, corpus, targets, labels, vectors, fold)
+        for setting, seed in zip(settings, seeds, strict=True)
+        for fold in folds
+    ]
     results = []
-    for number, (task, history) in enumerate(zip(tasks, histories, strict=True)):
+    for number, (task, history) in enumerate(zip(tasks, train(tasks, sink), strict=True)):
         setting, fold = divmod(number, len(folds))
-        estimator = clone(settings[setting])
-        model = DocumentModel(shared.tokenizer, shared.vocabulary, shared.graph_config, task.network, labels)
-        estimator._remember(model, history)
-        best = history.reports[history.best_epoch - 1]
-        results.append(
-            FoldResult(
-                setting,
-                fold,
-                estimator,
-                best.validation_accuracy,
-                float(best.watched_accuracy or 0.0),
-                history.best_epoch,
-                tuple(history.reports),
-                folds[fold][1],
-            )
-        )
+        model = replace(shared, network=task.network)
+        results.append(_result(setting, fold, clone(settings[setting]), model, history, folds[fold][1]))
     return results
+
+
+def _task(
+    setting: MPADClassifier,
+    seed: int,
+    corpus: CorpusTensors,
+    targets: NDArray[Any],
+    labels: Labels,
+    vectors: Tensor,
+    fold: Fold,
+) -> Task:
+    """One fold of one setting: its own network over the shared corpus and vectors."""
+    training, test = fold
+    chosen, held = (training[part] for part in hold_out(targets[training], setting.validation_fraction, seed))
+    weights = np.ones(len(targets), np.float32)
+    weights[training] = labels.weights(setting.class_weight, targets[training])
+    network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(corpus.device)
+    if network.config.learn_vectors:
+        with torch.no_grad():
+            network.vectors.copy_(vectors)
+    else:
+        network.vectors = vectors  # type: ignore[assignment] # one table for all
+    return Task(
+        network,
+        make_examples(corpus, chosen, targets, weights),
+        make_examples(corpus, held, targets) if len(held) else None,
+        setting._training_config(seed),
+        watched=make_examples(corpus, test, targets),
+    )
+
+
+def _result(
+    setting: int,
+    fold: int,
+    estimator: MPADClassifier,
+    model: DocumentModel,
+    history: History,
+    test: NDArray[np.int64],
+) -> FoldResult:
+    estimator._remember(model, history)
+    best = history.reports[history.best_epoch - 1]
+    accuracy = best.validation_accuracy, float(best.watched_accuracy or 0.0)
+    return FoldResult(setting, fold, estimator, *accuracy, history.best_epoch, tuple(history.reports), test)
 
 
 def _check_alike(settings: Sequence[MPADClassifier]) -> None:
@@ -130,7 +144,7 @@ def _check_alike(settings: Sequence[MPADClassifier]) -> None:
 
 def _folds(
     cv: int | BaseCrossValidator | Iterable[tuple[Any, Any]], texts: Sequence[str], y: NDArray[Any], seed: int
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+) -> list[Fold]:
     if isinstance(cv, int):
         if cv < 2:
             raise InputError(f"cv must be at least 2 folds, not {cv}")

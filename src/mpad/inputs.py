@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
+from mpad.labels import Labels, as_labels
 
 
 def as_texts(documents: Iterable[Any]) -> list[str]:
@@ -31,6 +32,14 @@ def as_texts(documents: Iterable[Any]) -> list[str]:
                 "fill missing texts with ''"
             )
     return texts
+
+
+def as_validation(validation: tuple[Iterable[str], Any], labels: Labels) -> tuple[list[str], NDArray[Any]]:
+    """Check held-out documents and their labels: texts, and targets as the network sees them."""
+    texts, y = as_texts(validation[0]), as_labels(validation[1])
+    if len(texts) != len(y) or not texts:
+        raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
+    return texts, labels.encode(y)
 
 
 def as_weights(weights: Any, n: int) -> NDArray[np.float32]:

@@ -21,7 +21,7 @@ def table(steps, models, slots):
 
 
 def test_an_epoch_needs_few_sizes_and_keeps_every_document(corpus):
-    plans = Plans(corpus, 2)
+    plans = Plans(corpus)
     documents = table(9, 2, 32)
     documents[-1, :, 5:] = -1  # a short last batch
     found = plans.cut(documents, [])
@@ -38,7 +38,7 @@ def test_an_epoch_needs_few_sizes_and_keeps_every_document(corpus):
 
 
 def test_recorded_sizes_are_used_again(corpus):
-    plans = Plans(corpus, 1)
+    plans = Plans(corpus)
     first = {size for _, size in plans.cut(table(9, 1, 32), [])}
     again = {size for _, size in plans.cut(table(9, 1, 32), list(first))}
     assert again <= first or len(again - first) == 1
@@ -47,7 +47,7 @@ def test_recorded_sizes_are_used_again(corpus):
 def test_targets_and_weights_are_found_by_document(corpus):
     targets, weights = np.arange(300) % 3, np.linspace(0, 1, 300).astype(np.float32)
     known = Known(corpus, [make_examples(corpus, np.arange(10, 60), targets, weights)])
-    plans = Plans(corpus, 1)
+    plans = Plans(corpus)
     ((step, size),) = plans.cut(np.array([[[12, 59, -1]]]), [])
     found, weight, real = known.look_up(plans.corpus.batch(step, 1, size))
     assert found[0, :2].tolist() == [0, 2] and real.tolist() == [[1, 1, 0, 0]]
@@ -58,6 +58,6 @@ def test_held_out_documents_know_their_part(corpus):
     targets = np.zeros(300, np.int64)
     parts = [[make_examples(corpus, np.arange(n), targets)] for n in (5,)]
     parts.append([make_examples(corpus, np.arange(5, 8), targets)])
-    held = Held(Plans(corpus, 1), parts)
-    batch = Plans(corpus, 1).corpus.batch(held.planned[0][0], 1, held.planned[0][1])
+    held = Held(Plans(corpus), parts)
+    batch = Plans(corpus).corpus.batch(held.planned[0][0], 1, held.planned[0][1])
     assert held.parts(batch).sum(2).flatten().tolist() == [5, 3] and held.counts.tolist() == [[5], [3]]

@@ -60,6 +60,13 @@ class GraphBatch:
         return self.graph_count.shape[0]
 
 
+def renormalised(weight: Tensor, target: Tensor, n_nodes: int, master: bool) -> tuple[Tensor, Tensor]:
+    """Edge weights divided by their target's in-degree, the master's unit edge counted; and what that edge is left."""
+    degree = weight.new_zeros(n_nodes).index_add_(0, target, weight)
+    share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
+    return weight * share.index_select(0, target), share
+
+
 def stack_batches(batches: list[GraphBatch]) -> GraphBatch:
     """Put batches of different models side by side, each filled up to the largest, and one dummy document.
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from mpad.graph.batch import CorpusTensors
+from mpad.graph.batch import CorpusTensors, renormalised
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,7 @@ class PlannedCorpus:
         source, target = corpus.source + begin, corpus.target + begin
         weight, share = corpus.weight, corpus.weight.new_ones(n)
         if renormalise:
-            degree = torch.zeros_like(share).index_add_(0, target, weight)
-            share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
-            weight = weight * share[target]
+            weight, share = renormalised(weight, target, n, master)
         order = torch.argsort(source, stable=True)
         return CorpusEdges(
             (_starts(target, n), corpus.source.int(), weight),

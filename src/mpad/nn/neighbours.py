@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from mpad.graph.batch import GraphBatch
+from mpad.graph.batch import GraphBatch, renormalised
 from mpad.graph.planned import PlannedBatch
 from mpad.nn import kernels
 from mpad.nn.segments import segment_sum
@@ -85,10 +85,8 @@ class WordNeighbours:
         self._n, weight = batch.words.shape[0] // batch.n_models, batch.weight
         share, part = weight.new_ones(batch.words.shape[0]), weight.new_ones(batch.n_graphs)
         if renormalise:
-            degree = torch.zeros_like(share).index_add_(0, batch.target, weight)
-            share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
+            weight, share = renormalised(weight, batch.target, batch.words.shape[0], master)
             part = 1.0 / batch.size.clamp(min=1).to(weight.dtype)
-            weight = weight * share.index_select(0, batch.target)
         self._source, self._target = batch.source, batch.target
         self._weight = weight[:, None]  # (n_edges, 1), divided by the target's degree
         self._owner = batch.owner if master else None

@@ -13,8 +13,8 @@ from mpad.runtime.neighbours import Neighbours, WordGraphs, WordNeighbours, sent
 from mpad.runtime.segments import Groups
 from mpad.runtime.table import WordTable
 
-_NODES = 500
-_GRAPHS = 40
+_NODES = 500  # words answered together: their states stay in the cache
+_GRAPHS = 40  # likewise graphs: sums over them are products with a (graphs, words) matrix
 
 
 class Network:

@@ -21,8 +21,8 @@ _EVALUATED = 512, 1 << 18  # documents and, about, nodes of a model that are eva
 class Plans:
     """Cuts lists of documents into steps of planned sizes."""
 
-    def __init__(self, corpus: CorpusTensors, n_models: int) -> None:
-        self.corpus, self._n_models, self._device = PlannedCorpus(corpus), n_models, corpus.device
+    def __init__(self, corpus: CorpusTensors) -> None:
+        self.corpus, self._device = PlannedCorpus(corpus), corpus.device
         everything = torch.arange(len(corpus), device=corpus.device)
         self._graphs = corpus.n_graphs.cpu().numpy()
         self._nodes = corpus.document_sizes(everything).cpu().numpy() - self._graphs

@@ -1,5 +1,6 @@
 """What training says of itself: one report an epoch, to any sink."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,3 +32,8 @@ Sink = Callable[[EpochReport], None]
 
 def silent(report: EpochReport) -> None:
     """Say nothing."""
+
+
+def to_stderr(report: EpochReport) -> None:
+    """A line on standard error."""
+    sys.stderr.write(f"{report}\n")

@@ -5,7 +5,7 @@ copies one of them into place and replays the recorded launches: gather, forward
 counts; it looks at numbers once an epoch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -48,7 +48,7 @@ class Replay:
         seeds = torch.tensor([task.config.seed for task in tasks], device=flat.device)
         self._noise = DeviceNoise(seeds, flat.new_tensor([task.network.dropout.p for task in tasks]))
         hear(self.network, self._noise)
-        self._plans = Plans(self._corpus, len(tasks))
+        self._plans = Plans(self._corpus)
         self._recorder = Recorder(self._plans.corpus, len(tasks))
         self._training = Known(self._corpus, [task.examples for task in tasks])
         checks = [task.examples if task.validation is None else task.validation for task in tasks]
@@ -100,14 +100,15 @@ class Replay:
         return self.recorded[size]
 
     def _step(self, batch: PlannedBatch) -> None:
-        from mpad.nn.kernels.adam import adam_step
         from mpad.nn.kernels.zeros import cleared
 
         with cleared(self._total.device, self._cleared) as pool:
-            self._learn(batch, adam_step)
+            self._learn(batch)
         self._cleared = pool.used  # by the first run, which is never recorded
 
-    def _learn(self, batch: PlannedBatch, adam_step: Callable[..., None]) -> None:
+    def _learn(self, batch: PlannedBatch) -> None:
+        from mpad.nn.kernels.adam import adam_step
+
         targets, weights, real = self._training.look_up(batch)
         counts = real.sum(1)
         active = (counts > 0).long()
