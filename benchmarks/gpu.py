@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
 
 from benchmarks import results, straightforward
 from benchmarks.corpus import Corpus, imdb, phrases, polarity
@@ -26,6 +23,7 @@ from benchmarks.floor import Machine, measure_machine, step_floor
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import MPADClassifier, cross_validate
+from mpad.baseline import tfidf_svm
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.config import MPADConfig
@@ -80,8 +78,7 @@ def _cross_validation(preset: str) -> list[Row]:
     each = statistics.median(np.diff(times))
     accuracy = np.array([result.test_accuracy for result in found])
     error = accuracy.std(ddof=1) / _FOLDS**0.5
-    svm = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LinearSVC())
-    baseline = cross_val_score(svm, corpus.texts, corpus.labels, cv=folds).mean()
+    baseline = cross_val_score(tfidf_svm(), corpus.texts, corpus.labels, cv=folds).mean()
     steps = -(-int(0.81 * len(corpus.texts)) // _BATCH)
     said = (
         f"Google News subset + estimates as vectors; best epoch by validation; TF-IDF + linear SVM {100 * baseline:.1f}"

@@ -14,7 +14,8 @@ from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.explanation import Explanation
 from mpad.graph.batch import CorpusTensors
-from mpad.graph.build import GraphConfig
+from mpad.graph.build import GraphConfig, build_graphs
+from mpad.graph.packed import PackedGraphs
 from mpad.inputs import as_seed, as_texts, as_validation, as_weights
 from mpad.labels import Labels, as_labels, learn_labels
 from mpad.models.config import MPADConfig, Variant
@@ -148,7 +149,7 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         seed = as_seed(self.random_state)
         training = self._training_config(seed)
         device = find_device(self.device)
-        model = self._build(texts, labels, seed)
+        model, graphs = self._build(texts, labels, seed)
         if validation is None:
             chosen, held = hold_out(targets, self.validation_fraction, seed)
         else:
@@ -156,7 +157,8 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
             chosen, held = np.arange(len(texts)), np.arange(len(texts), len(texts) + len(checked))
             texts, targets = texts + checked, np.concatenate([targets, truth])
             weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
-        corpus = CorpusTensors(model.pack(texts), device)
+            graphs = model.pack(texts)
+        corpus = CorpusTensors(graphs, device)
         examples = make_examples(corpus, chosen, targets, weights)
         checks = make_examples(corpus, held, targets) if len(held) else None
         task = Task(model.network.to(device), examples, checks, training)
@@ -174,17 +176,19 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
             seed,
         )
 
-    def _build(self, texts: list[str], labels: Labels, seed: int) -> DocumentModel:
-        """Make an untrained model that can read these texts."""
+    def _build(self, texts: list[str], labels: Labels, seed: int) -> tuple[DocumentModel, PackedGraphs]:
+        """Make an untrained model that can read these texts, and their graphs."""
         tokenizer = as_tokenizer(self.tokenizer)
-        vocabulary, _ = learn_vocabulary(texts, tokenizer, min_count=self.min_count)
+        by_sentence = self.variant != "mpad"
+        vocabulary, corpus = learn_vocabulary(texts, tokenizer, by_sentence, self.min_count)
         vectors = self._word_vectors(texts, tokenizer, vocabulary, seed)
         network = self._network(len(labels), len(vectors.rows), vectors.width, seed)
         rows = torch.from_numpy(vectors.rows)
         with torch.no_grad():  # rounded as they will be saved, so that a loaded model gives the same answers
             network.vectors.copy_(rows if network.config.learn_vectors else rows.half())
         graph_config = GraphConfig(self.window, self.directed, self.weighting)
-        return DocumentModel(tokenizer, vectors.vocabulary, graph_config, network, labels)
+        graphs = build_graphs(corpus.with_vocabulary_grown(len(vocabulary), len(vectors.vocabulary)), graph_config)
+        return DocumentModel(tokenizer, vectors.vocabulary, graph_config, network, labels), graphs
 
     def _network(self, n_classes: int, n_words: int, vector_width: int, seed: int) -> MPAD:
         """Make an untrained network, its word vectors still empty."""

@@ -1,8 +1,8 @@
 """A whole cross-validation at once: every fold of every setting trains in one stacked model."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,11 +20,13 @@ from mpad.labels import Labels, as_labels, learn_labels
 from mpad.training.device import find_device
 from mpad.training.examples import make_examples
 from mpad.training.holdout import hold_out
-from mpad.training.loop import History, train
+from mpad.training.loop import History, train_in_turn
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.task import Task
 
-Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # training rows, test rows
+Rows = NDArray[np.int64]
+Fold = tuple[Rows, Rows | None, Rows]  # training rows, those that choose the epoch where they are given, test rows
+Folds: TypeAlias = int | BaseCrossValidator | Iterable[tuple[Any, ...]]
 _FREE = {"random_state", "learning_rate", "dropout", "patience", "class_weight", "verbose"}
 
 
@@ -38,6 +40,8 @@ class FoldResult:
     validation_accuracy: float
     test_accuracy: float
     best_epoch: int
+    seconds: float  # of training, of all models that trained together
+    together: int  # how many that were
     reports: tuple[EpochReport, ...]  # one an epoch; `watched_accuracy` is the test documents'
     test: NDArray[np.int64]  # the fold's test documents, by their place in X
 
@@ -47,18 +51,31 @@ def cross_validate(
     X: Iterable[str],
     y: Any,
     *,
-    cv: int | BaseCrossValidator | Iterable[tuple[Any, Any]] = 10,
+    cv: Folds = 10,
     sink: Sink = silent,
 ) -> list[FoldResult]:
     """Train and test every estimator on every fold, all at the same time where that is faster.
 
     `estimators`, one or several, may differ in their random state, learning rate, dropout, patience and class
     weights; the rest is one architecture. `cv` is a number of stratified folds, a scikit-learn splitter, or pairs of
-    training and test rows. Of each training part a share is held out to choose the epoch.
+    training and test rows; of each training part a share is then held out to choose the epoch. Triples of training,
+    validation and test rows say which documents choose it.
 
     The vocabulary is that of all of X, as in the paper: words carry no labels, and a word that only test documents
     have keeps its pretrained, or an untrained random, vector.
     """
+    return list(cross_validate_in_turn(estimators, X, y, cv=cv, sink=sink))
+
+
+def cross_validate_in_turn(
+    estimators: MPADClassifier | Sequence[MPADClassifier],
+    X: Iterable[str],
+    y: Any,
+    *,
+    cv: Folds = 10,
+    sink: Sink = silent,
+) -> Iterator[FoldResult]:
+    """The same, each result as soon as it is there: all at once where all train together, else one by one."""
     settings = [estimators] if isinstance(estimators, MPADClassifier) else list(estimators)
     _check_alike(settings)
     texts, truth = as_texts(X), as_labels(y)
@@ -68,21 +85,19 @@ def cross_validate(
     targets = labels.encode(truth)
     seeds = [as_seed(setting.random_state) for setting in settings]
     folds = _folds(cv, texts, truth, seeds[0])
-    shared = settings[0]._build(texts, labels, seeds[0])
+    shared, graphs = settings[0]._build(texts, labels, seeds[0])
     device = find_device(settings[0].device)
-    corpus = CorpusTensors(shared.pack(texts), device)
+    corpus = CorpusTensors(graphs, device)
     vectors = shared.network.vectors.detach().to(device)
     tasks = [
         _task(setting, seed, corpus, targets, labels, vectors, fold)
         for setting, seed in zip(settings, seeds, strict=True)
         for fold in folds
     ]
-    results = []
-    for number, (task, history) in enumerate(zip(tasks, train(tasks, sink), strict=True)):
+    for number, (task, history) in enumerate(zip(tasks, train_in_turn(tasks, sink), strict=True)):
         setting, fold = divmod(number, len(folds))
         model = replace(shared, network=task.network)
-        results.append(_result(setting, fold, clone(settings[setting]), model, history, folds[fold][1]))
-    return results
+        yield _result(setting, fold, clone(settings[setting]), model, history, folds[fold][2])
 
 
 def _task(
@@ -95,10 +110,11 @@ def _task(
     fold: Fold,
 ) -> Task:
     """One fold of one setting: its own network over the shared corpus and vectors."""
-    training, test = fold
-    chosen, held = (training[part] for part in hold_out(targets[training], setting.validation_fraction, seed))
+    chosen, held, test = fold
     weights = np.ones(len(targets), np.float32)
-    weights[training] = labels.weights(setting.class_weight, targets[training])
+    weights[chosen] = labels.weights(setting.class_weight, targets[chosen])
+    if held is None:
+        chosen, held = (chosen[part] for part in hold_out(targets[chosen], setting.validation_fraction, seed))
     network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(corpus.device)
     if network.config.learn_vectors:
         with torch.no_grad():
@@ -125,7 +141,17 @@ def _result(
     estimator._remember(model, history)
     best = history.reports[history.best_epoch - 1]
     accuracy = best.validation_accuracy, float(best.watched_accuracy or 0.0)
-    return FoldResult(setting, fold, estimator, *accuracy, history.best_epoch, tuple(history.reports), test)
+    return FoldResult(
+        setting,
+        fold,
+        estimator,
+        *accuracy,
+        history.best_epoch,
+        history.seconds,
+        history.together,
+        tuple(history.reports),
+        test,
+    )
 
 
 def _check_alike(settings: Sequence[MPADClassifier]) -> None:
@@ -142,12 +168,15 @@ def _check_alike(settings: Sequence[MPADClassifier]) -> None:
             )
 
 
-def _folds(
-    cv: int | BaseCrossValidator | Iterable[tuple[Any, Any]], texts: Sequence[str], y: NDArray[Any], seed: int
-) -> list[Fold]:
+def _folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int) -> list[Fold]:
     if isinstance(cv, int):
         if cv < 2:
             raise InputError(f"cv must be at least 2 folds, not {cv}")
         cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
-    pairs = cv.split(texts, y) if hasattr(cv, "split") else cv
-    return [(np.asarray(training, np.int64), np.asarray(test, np.int64)) for training, test in pairs]
+    folds: list[Fold] = []
+    for number, parts in enumerate(cv.split(texts, y) if hasattr(cv, "split") else cv):
+        if len(parts) not in (2, 3):
+            raise InputError(f"fold {number}: expected (training, test) or (training, validation, test) rows")
+        training, *held, test = (np.asarray(part, np.int64) for part in parts)
+        folds.append((training, held[0] if held else None, test))
+    return folds

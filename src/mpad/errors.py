@@ -3,6 +3,7 @@
 MPADError
 ├── InputError (ValueError)      data or options that cannot be used as given
 │   ├── UnknownDataset           no dataset of that name
+│   ├── MissingDataset           a dataset whose files are not here: says how to get them
 │   ├── DataFileError            a data file that cannot be read: names the file and the line
 │   └── VectorFileError          a word-vector file that cannot be read: names the file and byte or line
 ├── MissingExtra (ImportError)   an optional part is not installed: says which command installs it
@@ -24,6 +25,10 @@ class InputError(MPADError, ValueError):
 
 class UnknownDataset(InputError):
     """No dataset of that name."""
+
+
+class MissingDataset(InputError):
+    """A dataset whose files are not here."""
 
 
 class DataFileError(InputError):

@@ -1,12 +1,16 @@
 """Progress bars on standard error: over epochs, and over documents."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from mpad.training.progress import EpochReport, Sink
+
+if TYPE_CHECKING:
+    from mpad.experiments.records import Record
 
 
 @contextmanager
@@ -42,3 +46,27 @@ def in_chunks(texts: list[str], size: int = 2048) -> Iterator[list[str]]:
     chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
     quiet = not console.is_terminal or len(chunks) < 4
     yield from track(chunks, description="reading", console=console, transient=True, disable=quiet)
+
+
+@contextmanager
+def run_bar(total: int) -> Iterator[tuple[Sink, Callable[["Record"], None]]]:
+    """Show a bar over the runs of an experiment, and a line for each that is done."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("running"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("running", total=total, said="")
+
+        def advance(report: EpochReport) -> None:
+            progress.update(task, said=f"epoch {report.epoch}  validation {report.validation_accuracy:.3f}")
+
+        def done(record: "Record") -> None:
+            progress.advance(task)
+            console.print(str(record), highlight=False)
+
+        yield advance, done

@@ -1,18 +1,19 @@
-"""Corpora by name."""
-
-from collections.abc import Callable
+"""Corpora by name: the embedded one, and the paper's eleven."""
 
 from mpad.datasets import docstrings
+from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.dataset import Dataset
+from mpad.datasets.files import read_dataset
+from mpad.datasets.names import NAMES
 from mpad.errors import UnknownDataset
 
-__all__ = ["DATASETS", "Dataset", "load_dataset"]
-
-DATASETS: dict[str, Callable[[], Dataset]] = {"docstrings": docstrings.load}
+__all__ = ["Dataset", "load_dataset"]
 
 
 def load_dataset(name: str) -> Dataset:
-    """Load the dataset of that name."""
-    if name not in DATASETS:
-        raise UnknownDataset(f"no dataset '{name}' (known: {', '.join(DATASETS)})")
-    return DATASETS[name]()
+    """Load the dataset of that name: the embedded "docstrings", or one of the paper's from its files."""
+    if name in CATALOGUE:
+        return read_dataset(name)
+    if name not in NAMES:
+        raise UnknownDataset(f"no dataset '{name}' (known: {', '.join(NAMES)})")
+    return docstrings.load()

@@ -1,3 +1,16 @@
 """The names of the datasets, known without loading any."""
 
-NAMES = ("docstrings",)
+PAPER = (
+    "reuters",
+    "snippets",
+    "bbcsport",
+    "polarity",
+    "subjectivity",
+    "mpqa",
+    "imdb",
+    "trec",
+    "sst1",
+    "sst2",
+    "yelp2013",
+)
+NAMES = ("docstrings", *PAPER)

@@ -47,7 +47,7 @@ def read_documents(
     kind = _kind(path)
     if kind == ".parquet":
         return _parquet(path, text, label, need_labels)
-    content = decode(str(path), _unpacked(path))
+    content = decode(str(path), unpacked(path))
     if kind == ".txt":
         if need_labels:
             raise DataFileError(
@@ -90,7 +90,8 @@ def _only_member(path: Path, archive: zipfile.ZipFile) -> str:
     return members[0]
 
 
-def _unpacked(path: Path) -> bytes:
+def unpacked(path: Path) -> bytes:
+    """The content of a file, whatever it is packed as."""
     try:
         match path.suffix.lower():
             case ".gz":
@@ -236,7 +237,7 @@ def _parquet(path: Path, text: str | None, label: str | None, need_labels: bool)
     import pyarrow.parquet
 
     try:
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(_unpacked(path)))
+        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(unpacked(path)))
         names = file.schema_arrow.names
         text_at, label_at = _columns(path, names, text, label, need_labels)
         wanted = [names[text_at]] + ([] if label_at is None else [names[label_at]])
@@ -263,7 +264,7 @@ def _folder(path: Path) -> Documents:
     texts, labels = [], []
     for folder in classes:
         for file in sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")):
-            texts.append(decode(str(file), _unpacked(file)))
+            texts.append(decode(str(file), unpacked(file)))
             labels.append(folder.name)
     if not texts:
         raise DataFileError(f"{path}: its class folders ({', '.join(f.name for f in classes)}) hold no files")

@@ -39,42 +39,63 @@ def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed:
     """Read the rows of the vocabulary's words, and of the file's first `extra` words besides.
 
     Vector files list frequent words first, so those are the words that new documents will bring. A training
-    word that the file does not have gets a random row, of the same mean and spread as the rows that it has.
+    word with capitals that the file does not have takes the row of the same word without; one that it does not have
+    at all gets a random row, of the same mean and spread as the others.
     """
     path = Path(path)
-    others: dict[str, int] = {}
+    places = _Places(vocabulary, extra)
     table: NDArray[np.float32] | None = None
     known = np.zeros(len(vocabulary) + extra + SPARE_ROWS, bool)
-
-    def number_of(word: str) -> int | None:
-        if word in vocabulary:
-            return vocabulary.id(word)
-        if _escaped(word) in vocabulary:
-            return vocabulary.id(_escaped(word))
-        if word not in others and len(others) < extra:
-            others[word] = len(vocabulary) + len(others)
-        return others.get(word)
-
-    for word, row in read_rows(path, wanted=lambda word: number_of(word) is not None):
+    lent = np.zeros_like(known)
+    for word, row in read_rows(path, places.wants):
         if table is None:  # the one large array here: everything else is streamed
             table = np.empty((len(known), len(row)), np.float32)
-        number = number_of(word)
-        if number is not None and not known[number]:
-            if not np.abs(row).max() < _LARGEST:  # NaN fails too
-                raise VectorFileError(f"{path}: the vector of '{word}' holds NaN or a number beyond {_LARGEST:.0f}")
-            table[number] = row
-            known[number] = True
-    if table is None or not known[: len(vocabulary)].any():
+        if not np.abs(row).max() < _LARGEST:  # NaN fails too
+            raise VectorFileError(f"{path}: the vector of '{word}' holds NaN or a number beyond {_LARGEST:.0f}")
+        own = places.own(word)
+        if own is not None and not known[own]:
+            table[own], known[own] = row, True
+        borrowing = [number for number in places.borrowing(word) if not known[number]]
+        table[borrowing], lent[borrowing] = row, True
+    if table is None or not (known | lent)[: len(vocabulary)].any():
         raise VectorFileError(
             f"{path}: holds none of the {len(vocabulary):,} words of these documents: another language, or "
             "another case (tokenizer='kim-cased' keeps capitals)?"
         )
-    full = vocabulary.extended(others)
-    table, known = table[: full.n_rows], known[: full.n_rows]
-    sample = table[known][:50_000]
-    missing = _random_rows(int((~known).sum()), table.shape[1], float(sample.std()), seed)
-    table[~known] = missing + sample.mean()
+    full = vocabulary.extended(places.others)
+    table, filled = table[: full.n_rows], (known | lent)[: full.n_rows]
+    sample, rowless = table[filled][:50_000], ~filled
+    table[rowless] = _random_rows(int(rowless.sum()), table.shape[1], float(sample.std()), seed) + sample.mean()
     return WordVectors(full, table, found=int(known[: full.seen].sum()))
+
+
+class _Places:
+    """Which rows of the table a word of the file fills."""
+
+    def __init__(self, vocabulary: Vocabulary, extra: int) -> None:
+        self._vocabulary, self._extra = vocabulary, extra
+        self.others: dict[str, int] = {}  # words that the training text does not have
+        self._capitals: dict[str, list[int]] = {}  # words with capitals, by what they are without
+        for number, word in enumerate(vocabulary.words):
+            if word != word.lower():
+                self._capitals.setdefault(word.lower(), []).append(number)
+
+    def own(self, word: str) -> int | None:
+        """The word's own row."""
+        for form in (word, _escaped(word)):
+            if form in self._vocabulary:
+                return self._vocabulary.id(form)
+        if word not in self.others and len(self.others) < self._extra:
+            self.others[word] = len(self._vocabulary) + len(self.others)
+        return self.others.get(word)
+
+    def borrowing(self, word: str) -> list[int]:
+        """Rows of the same word with capitals, which take this one's while they have none of their own."""
+        return self._capitals.get(word, [])
+
+    def wants(self, word: str) -> bool:
+        """Whether the word fills any row."""
+        return self.own(word) is not None or word in self._capitals
 
 
 def _escaped(word: str) -> str:

@@ -6,7 +6,7 @@ same row every time, on every machine.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from zlib import crc32
 
@@ -30,6 +30,10 @@ class EncodedCorpus:
     ids: NDArray[np.int32]  # (n_words,)
     sentence_start: NDArray[np.int64]  # (n_sentences + 1,) into ids
     document_start: NDArray[np.int64]  # (n_documents + 1,) into sentences
+
+    def with_vocabulary_grown(self, before: int, after: int) -> "EncodedCorpus":
+        """The same corpus once the vocabulary has more words: the spare rows have moved behind them."""
+        return replace(self, ids=np.where(self.ids < before, self.ids, self.ids + (after - before)).astype(np.int32))
 
 
 class _Ids(dict[str, int]):

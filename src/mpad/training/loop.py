@@ -22,10 +22,21 @@ class History:
     reports: list[EpochReport]
     best_epoch: int
     interrupted: bool
+    together: int = 1  # models that trained as one stacked model
+
+    @property
+    def seconds(self) -> float:
+        """From the first epoch to the last, of all models that trained together."""
+        return sum(report.seconds for report in self.reports)
 
 
 def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
-    """Train models, several at once as one stacked model, and leave each with the weights of its best epoch.
+    """Train models, several at once where that is faster, and leave each with the weights of its best epoch."""
+    return list(train_in_turn(tasks, sink))
+
+
+def train_in_turn(tasks: Sequence[Task], sink: Sink = silent) -> Iterator[History]:
+    """Train models, several at once as one stacked model where that is faster; give each as soon as it is done.
 
     A model learns the same whether it trains alone or among others: it has its own order of documents, dropout,
     batch norm, optimiser, best epoch and patience. Ctrl-C ends training early; the best weights so far are kept all
@@ -33,7 +44,9 @@ def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
     """
     check_together(tasks)
     if len(tasks) > 1 and not _stacking_pays(tasks):
-        return [train([task], _numbered(sink, number))[0] for number, task in enumerate(tasks)]
+        for number, task in enumerate(tasks):
+            yield from train_in_turn([task], _numbered(sink, number))
+        return
     engine = find_engine(tasks)
     best = BestWeights(engine.network, engine.stacked)
     judges = [Judge(task.config.patience) for task in tasks]
@@ -52,7 +65,8 @@ def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
     finally:
         best.restore()
         engine.close()
-    return [History(own, judge.epoch, interrupted) for own, judge in zip(reports, judges, strict=True)]
+    for own, judge in zip(reports, judges, strict=True):
+        yield History(own, judge.epoch, interrupted, len(tasks))
 
 
 def _numbered(sink: Sink, model: int) -> Sink:

@@ -1,0 +1,120 @@
+"""`mpad reproduce`: the paper's tables and figures, again."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from mpad.experiments.protocol import Cell
+    from mpad.experiments.runner import Runner
+
+Names = list[str] | None
+
+
+class What(StrEnum):
+    """What to reproduce."""
+
+    table1 = "table1"
+    table2 = "table2"
+    table3 = "table3"
+    figures = "figures"
+
+
+def run(
+    what: Annotated[What, typer.Argument(help="Which table, or the figures.", show_default=False)],
+    dataset: Annotated[Names, typer.Option(help="Only these; repeat, or put commas between.")] = None,
+    variant: Annotated[Names, typer.Option(help="Only these: mpad, sentence-att, clique, path.")] = None,
+    model: Annotated[Names, typer.Option(help="Only these rows, such as mpad-4mp or tfidf-svm.")] = None,
+    preset: Annotated[str, typer.Option(help="paper or authors.")] = "authors",
+    tokenizer: Annotated[str, typer.Option(help="kim, or kim-cased to keep case.")] = "kim",
+    grouped: Annotated[bool, typer.Option("--grouped", help="Folds keep equal texts together.")] = False,
+    folds: Annotated[int | None, typer.Option(help="The first so many folds (of a fixed split: seeds).")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Seeds: 1 over folds, 5 on a fixed split if not given.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Pretrained word vectors, a file.", envvar="MPAD_VECTORS")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of records, tables and figures.")] = Path("results"),
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    no_run: Annotated[bool, typer.Option("--no-run", help="Only compute anew from the records.")] = False,
+) -> None:
+    """Run the paper's experiments, and compute its tables from the records, beside the numbers that it printed.
+
+    Example: `mpad reproduce table2 --dataset polarity --variant clique --folds 3`
+
+    Example: `mpad reproduce table3 --vectors GoogleNews-vectors-negative300.bin.gz`
+
+    Example: `mpad reproduce table2 --no-run`
+
+    Datasets are found in the folder MPAD_DATA or in ~/.cache/mpad (see `mpad data`). A line of JSON is kept for every
+    fold and seed as soon as it is done. What is recorded already is skipped: an interrupted run goes on where it
+    stopped.
+    """
+    from mpad.experiments import figures, tables
+    from mpad.experiments.records import Records
+    from mpad.experiments.runner import Runner
+    from mpad.experiments.summary import summarise
+
+    records = Records(out / "records")
+    if what is What.table1:
+        if not no_run:
+            _count(_split(dataset), vectors, out)
+        typer.echo(tables.table_1(out))
+    elif what is What.figures:
+        for file in figures.draw(records, out / "figures"):
+            typer.echo(f"wrote {file}", err=True)
+    else:
+        models = _split(model) + ["mpad" if name == "mpad" else f"mpad-{name}" for name in _split(variant)]
+        setting = {"preset": preset, "tokenizer": tokenizer, "grouped": grouped}
+        cells = _cells(what, _split(dataset), models, n_folds=folds, n_seeds=seeds, **setting)
+        if not no_run:
+            _run(Runner(records, vectors, device), cells)
+        typer.echo(tables.details(summarise(records), [(cell.dataset, cell.model) for cell in cells]))
+    typer.echo(f"wrote {tables.write(records, out)}", err=True)
+
+
+def _split(given: Names) -> list[str]:
+    return [name for part in given or [] for name in part.split(",") if name]
+
+
+def _cells(what: What, datasets: list[str], models: list[str], **setting: Any) -> list["Cell"]:
+    from mpad.experiments import paper
+    from mpad.experiments.protocol import make_cell, table_models
+
+    every = (*paper.TABLE_2_DATASETS, "snippets") if what is What.table2 else paper.TABLE_3_DATASETS
+    return [
+        make_cell(name, model, **setting)
+        for name in datasets or _present(every)
+        for model in models or table_models(what.value)
+    ]
+
+
+def _present(names: tuple[str, ...]) -> list[str]:
+    """Those whose files are here; of the others it says so."""
+    from mpad.datasets.files import find_files
+
+    present = [name for name in names if find_files(name) is not None]
+    for name in names:
+        if name not in present:
+            typer.echo(f"{name} is skipped: its files are not here (mpad data list says where they belong)", err=True)
+    return present
+
+
+def _run(runner: "Runner", cells: list["Cell"]) -> None:
+    from mpad.cli.progress import run_bar
+
+    missing = {cell: len(runner.missing(cell)) for cell in cells}
+    with run_bar(sum(missing.values())) as (sink, done):
+        for cell in [cell for cell, number in missing.items() if number]:
+            runner.run(cell, sink, done)
+
+
+def _count(datasets: list[str], vectors: str | None, out: Path) -> None:
+    from rich.console import Console
+    from rich.progress import track
+
+    from mpad.experiments import paper
+    from mpad.experiments.counts import count
+
+    chosen = datasets or _present(tuple(paper.TABLE_1))
+    for name in track(chosen, description="counting", console=Console(stderr=True)):
+        count(name, vectors, out)

@@ -1,0 +1,66 @@
+"""Reuters-21578 in SGML → R8: ModApte split, documents of one topic, the 8 largest topics.
+
+Topics are ranked by all their training documents; those that never stand alone (wheat and corn, always together with
+grain) do not count. The text is title and body, letters only and lower-cased, as R8 is passed around.
+"""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpad.datasets.importers.source import File, read_files
+from mpad.errors import DataFileError
+from mpad.text.readers import Documents
+
+_CLASSES = 8
+_DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
+_TOPIC = re.compile(r"<D>(.*?)</D>")
+_TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
+_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
+_UNPROCESSED = re.compile(r'<TEXT TYPE="UNPROC">(.*?)</TEXT>', re.DOTALL)
+_OTHER = re.compile(r"[^a-z]+")
+
+
+def read(source: Path) -> dict[str, Documents]:
+    """Give the training and the test part."""
+    documents = [found for file in read_files(source, lambda path: path.suffix == ".sgm") for found in _documents(file)]
+    if not documents:
+        raise DataFileError(f"{source}: expected files reut2-000.sgm to reut2-021.sgm; found none")
+    every = Counter(topic for part, topics, _ in documents if part == "train" for topic in topics)
+    alone = {part: {topics[0] for own, topics, _ in documents if own == part and len(topics) == 1} for part in _PARTS}
+    ranked = [topic for topic, _ in every.most_common() if all(topic in alone[part] for part in _PARTS)]
+    kept = set(ranked[:_CLASSES])
+    parts = {}
+    for part in _PARTS:
+        chosen = [(text, topics[0]) for own, topics, text in documents if own == part and len(topics) == 1]
+        chosen = [(text, topic) for text, topic in chosen if topic in kept]
+        parts[part] = Documents([text for text, _ in chosen], [topic for _, topic in chosen])
+    return parts
+
+
+_PARTS = ("train", "test")
+
+
+def _documents(file: File) -> Iterator[tuple[str, list[str], str]]:
+    """(part, topics, text) of each document of the ModApte split."""
+    content = file.text("latin-1")
+    if "<REUTERS" not in content:
+        raise file.wrong(2, "<REUTERS …>", content.partition("\n")[2])
+    for found in _DOCUMENT.finditer(content):
+        attributes = dict(_ATTRIBUTE.findall(found.group(1)))
+        if "LEWISSPLIT" not in attributes:
+            line = content.count("\n", 0, found.start()) + 1
+            raise file.wrong(line, '<REUTERS TOPICS="…" LEWISSPLIT="…">', found.group(0))
+        part = attributes["LEWISSPLIT"].lower()
+        if part in _PARTS and attributes.get("TOPICS") == "YES":
+            topics = _TOPIC.findall("".join(_TOPICS.findall(found.group(2))))
+            yield part, topics, _text(found.group(2))
+
+
+def _text(content: str) -> str:
+    inside = _TITLE.findall(content) + _BODY.findall(content) or _UNPROCESSED.findall(content)
+    return _OTHER.sub(" ", html.unescape(" ".join(inside)).lower()).strip()

@@ -1,0 +1,110 @@
+"""The paper's protocol: what is trained on each dataset, and how.
+
+| what              | all datasets                                              | but                                 |
+|-------------------|-----------------------------------------------------------|-------------------------------------|
+| splits            | the datasets' own; ten folds where there is no test part  | `grouped`: equal texts share a fold |
+| the epoch         | best validation accuracy: 10 % of each training part      | SST: the dev set                    |
+| width             | 64                                                        | IMDB, Yelp: 128                     |
+| word vectors      | a pretrained file, not trained further                    | Yelp: word2vec on its own text      |
+| words             | Kim's, lower-cased                                        | option `kim-cased`                  |
+| epochs            | at most 200, until 30 bring nothing better                | IMDB, SST, Yelp: until 10           |
+| seeds             | one over ten folds                                        | five where the split is fixed       |
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpad.datasets.catalogue import CATALOGUE, FOLDS
+from mpad.errors import InputError
+from mpad.experiments import paper
+from mpad.models.config import VARIANTS
+from mpad.text.vectors import CORPUS
+
+_LARGE = ("imdb", "sst1", "sst2", "yelp2013")
+_WIDE = ("imdb", "yelp2013")
+BASELINE = "tfidf-svm"
+_ABLATIONS: dict[str, dict[str, Any]] = {
+    "mpad-1mp": {"steps": 1},
+    "mpad-3mp": {"steps": 3},
+    "mpad-4mp": {"steps": 4},
+    "mpad-undirected": {"directed": False},
+    "mpad-no-master": {"master_node": False},
+    "mpad-no-renormalisation": {"renormalise": False},
+    "mpad-neighbours-only": {"combine": "identity"},
+    "mpad-no-master-skip": {"master_skip": False},
+}
+_VARIANTS = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
+MODELS = (*_VARIANTS, *_ABLATIONS, BASELINE)  # what can be run today
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table: a model on a dataset, over all its folds or seeds."""
+
+    dataset: str
+    model: str  # a row's name
+    preset: str = "authors"
+    tokenizer: str = "kim"
+    grouped: bool = False  # folds keep equal texts together
+    folds: tuple[int, ...] = field(default=())  # which of the ten; of a fixed split, only 0
+    seeds: tuple[int, ...] = field(default=())
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """What tells this cell's records from others' of the same dataset and model."""
+        if self.model == BASELINE:
+            return {"preset": None, "tokenizer": None, "grouped": self.grouped}
+        return {"preset": self.preset, "tokenizer": self.tokenizer, "grouped": self.grouped}
+
+    @property
+    def runs(self) -> list[tuple[int, int]]:
+        """(fold, seed) of each record."""
+        return [(fold, seed) for seed in self.seeds for fold in self.folds]
+
+
+def make_cell(
+    dataset: str, model: str, *, n_folds: int | None = None, n_seeds: int | None = None, **setting: Any
+) -> Cell:
+    """A cell by the protocol; the first few folds or seeds alone where a number is given."""
+    if dataset not in CATALOGUE:
+        raise InputError(f"no dataset '{dataset}' in the paper (it has: {', '.join(CATALOGUE)})")
+    if model not in MODELS:
+        raise InputError(f"no model '{model}' to run (known: {', '.join(MODELS)})")
+    for name, number, most in (("folds", n_folds, 10), ("seeds", n_seeds, 1000)):
+        if number is not None and not 1 <= number <= most:
+            raise InputError(f"{name} must be from 1 to {most}, not {number}")
+    if CATALOGUE[dataset].parts == FOLDS:
+        folds, seeds = range(n_folds or 10), range(n_seeds or 1)
+    else:  # one split: "3 folds" of it are 3 seeds
+        folds, seeds = range(1), range(n_seeds or n_folds or 5)
+    if model == BASELINE:
+        seeds = range(1)  # nothing in it is random
+    return Cell(dataset, model, folds=tuple(folds), seeds=tuple(seeds), **setting)
+
+
+def estimator_options(cell: Cell, vectors: str | None) -> dict[str, Any]:
+    """The keyword arguments of MPADClassifier for a cell."""
+    own = vectors if cell.dataset != "yelp2013" else CORPUS
+    if own is None:
+        raise InputError(
+            f"{cell.dataset} is run with pretrained word vectors: name their file with --vectors or MPAD_VECTORS "
+            "(the paper: Google News, word2vec, 300 numbers a word)"
+        )
+    return {
+        "variant": _VARIANTS.get(cell.model, "mpad"),
+        **_ABLATIONS.get(cell.model, {}),
+        "preset": cell.preset,
+        "tokenizer": cell.tokenizer,
+        "hidden": 128 if cell.dataset in _WIDE else 64,
+        "vectors": own,
+        "vector_size": 200,  # where they are learnt from the corpus
+        "extra_words": 0,
+        "max_epochs": 200,
+        "patience": 10 if cell.dataset in _LARGE else 30,
+    }
+
+
+def table_models(table: str) -> tuple[str, ...]:
+    """The rows of a table that can be run."""
+    rows = paper.TABLE_2 if table == "table2" else paper.TABLE_3
+    return (*[row for row in rows if row in MODELS], BASELINE)

@@ -1,0 +1,105 @@
+"""What was run: a line of JSON for each dataset, model, setting, fold and seed, appended as soon as it is known.
+
+Lines stand in `<folder>/<dataset>/<model>.jsonl`. A line is written by one call, so that a process that is killed
+leaves whole lines behind; the rest of a line that was cut all the same is skipped.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mpad.errors import DataFileError
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One trained and tested model."""
+
+    dataset: str
+    model: str
+    preset: str | None
+    tokenizer: str | None
+    grouped: bool
+    fold: int
+    seed: int
+    validation_accuracy: float | None
+    test_accuracy: float
+    test_documents: int
+    epochs: int
+    best_epoch: int
+    seconds: float  # of all models that trained together
+    together: int
+    vectors: str | None
+    config: dict[str, Any]
+    versions: dict[str, str]
+    commit: str
+    device: str
+    when: str
+    validation_curve: list[float]  # accuracy after each epoch
+    loss_curve: list[float]  # mean training loss of each epoch
+
+    def __str__(self) -> str:
+        chosen = "" if self.validation_accuracy is None else f"  validation {100 * self.validation_accuracy:.2f}"
+        setting = ", ".join(filter(None, (self.preset, self.tokenizer, "grouped" if self.grouped else None)))
+        return (
+            f"{self.dataset} {self.model} ({setting}) fold {self.fold} seed {self.seed}{chosen}"
+            f"  test {100 * self.test_accuracy:.2f}  epoch {self.best_epoch} of {self.epochs}  {self.seconds:.1f} s"
+        )
+
+    @property
+    def key(self) -> Key:
+        """What a record is the record of."""
+        return (self.dataset, self.model, self.preset, self.tokenizer, self.grouped, self.fold, self.seed)
+
+
+class Records:
+    """The records under a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known = {record.key: record for record in _read(folder)}
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._known.values())
+
+    def get(self, key: Key) -> Record | None:
+        """The last record of that key."""
+        return self._known.get(key)
+
+    def add(self, record: Record) -> None:
+        """Keep a record, on disk before this returns."""
+        file = self.folder / record.dataset / f"{record.model}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps(asdict(record), ensure_ascii=False) + "\n"
+        with file.open("ab+") as out:
+            if out.tell() and not _ends_with_newline(file):
+                out.write(b"\n")  # after a line that was cut
+            out.write(line.encode("utf-8"))
+            out.flush()
+            os.fsync(out.fileno())
+        self._known[record.key] = record
+
+
+def _ends_with_newline(file: Path) -> bool:
+    with file.open("rb") as opened:
+        opened.seek(-1, os.SEEK_END)
+        return opened.read(1) == b"\n"
+
+
+def _read(folder: Path) -> Iterator[Record]:
+    for file in sorted(folder.glob("*/*.jsonl")):
+        lines = file.read_text(encoding="utf-8").split("\n")
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield Record(**json.loads(line))
+            except json.JSONDecodeError:
+                continue  # cut while it was being written: the run will be repeated
+            except TypeError as error:
+                raise DataFileError(f"{file}, line {number}: not a record of this version of mpad: {error}") from None

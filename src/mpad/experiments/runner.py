@@ -1,0 +1,157 @@
+"""A cell of a table → its records. What is recorded already is not run again."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from mpad.baseline import tfidf_svm, tfidf_svm_config
+from mpad.classifier import MPADClassifier
+from mpad.cross_validation import cross_validate_in_turn
+from mpad.datasets import load_dataset
+from mpad.experiments import provenance
+from mpad.experiments.protocol import BASELINE, Cell, estimator_options
+from mpad.experiments.records import Record, Records
+from mpad.experiments.splits import SplitCorpus, split
+from mpad.text.vectors import CORPUS
+from mpad.training.progress import Sink, silent
+
+Run = tuple[int, int]  # fold, seed
+_DIGITS = 5
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs cells, on one device and with one file of vectors."""
+
+    records: Records
+    vectors: str | None = None
+    device: str = "auto"
+    options: dict[str, Any] = field(default_factory=dict)  # of the estimator, instead of the protocol's
+
+    def missing(self, cell: Cell) -> list[Run]:
+        """The folds and seeds of a cell that have no record yet, or one of another configuration."""
+        wanted = self._config(cell)
+        missing = []
+        for run in cell.runs:
+            known = self.records.get((cell.dataset, cell.model, *cell.setting.values(), *run))
+            if known is None or known.config != wanted:
+                missing.append(run)
+        return missing
+
+    def run(self, cell: Cell, sink: Sink = silent, done: Callable[[Record], None] = lambda record: None) -> None:
+        """Run what is missing; each record is on disk as soon as its model is tested.
+
+        Folds and seeds that train together, as they do on a GPU, are known together.
+        """
+        missing = self.missing(cell)
+        if not missing:
+            return
+        corpus = _corpus(cell.dataset, cell.grouped)
+        for record in (self._baseline if cell.model == BASELINE else self._network)(cell, corpus, missing, sink):
+            self.records.add(record)
+            done(record)
+
+    def _network(self, cell: Cell, corpus: SplitCorpus, missing: list[Run], sink: Sink) -> Iterator[Record]:
+        options = self._estimator_options(cell)
+        origin = self._origin(cell, provenance.device_name(self.device))
+        for folds, seeds in _blocks(missing):
+            settings = [MPADClassifier(**options, random_state=seed, device=self.device) for seed in seeds]
+            cv = [corpus.splits[fold].rows for fold in folds]
+            for result in cross_validate_in_turn(settings, corpus.texts, corpus.labels, cv=cv, sink=sink):
+                if result.estimator.interrupted_:
+                    raise KeyboardInterrupt  # half a run is no result
+                yield Record(
+                    **origin,
+                    when=_now(),
+                    fold=folds[result.fold],
+                    seed=seeds[result.setting],
+                    validation_accuracy=round(result.validation_accuracy, _DIGITS),
+                    test_accuracy=round(result.test_accuracy, _DIGITS),
+                    test_documents=len(result.test),
+                    epochs=len(result.reports),
+                    best_epoch=result.best_epoch,
+                    seconds=round(result.seconds, 3),
+                    together=result.together,
+                    validation_curve=[round(report.validation_accuracy, _DIGITS) for report in result.reports],
+                    loss_curve=[round(report.train_loss, _DIGITS) for report in result.reports],
+                )
+
+    def _baseline(self, cell: Cell, corpus: SplitCorpus, missing: list[Run], sink: Sink) -> Iterator[Record]:
+        """TF-IDF + linear SVM chooses no epoch, so it trains on the whole training part."""
+        origin = self._origin(cell, provenance.device_name("cpu"))
+        for fold, seed in missing:
+            part, start = corpus.splits[fold], time.perf_counter()
+            model = tfidf_svm().fit(*_at(corpus, part.training))
+            seconds = round(time.perf_counter() - start, 3)
+            accuracy = round(float(model.score(*_at(corpus, part.test))), _DIGITS)
+            yield Record(
+                **origin,
+                when=_now(),
+                fold=fold,
+                seed=seed,
+                validation_accuracy=None,
+                test_accuracy=accuracy,
+                test_documents=len(part.test),
+                epochs=0,
+                best_epoch=0,
+                seconds=seconds,
+                together=1,
+                validation_curve=[],
+                loss_curve=[],
+            )
+
+    def _estimator_options(self, cell: Cell) -> dict[str, Any]:
+        return {**estimator_options(cell, self.vectors), **self.options}
+
+    def _vectors(self, cell: Cell) -> str | None:
+        """The word vectors of a cell, in words."""
+        if cell.model == BASELINE:
+            return None
+        vectors = self._estimator_options(cell)["vectors"]
+        return "word2vec on its own text" if vectors == CORPUS else provenance.describe_vectors(vectors)
+
+    def _config(self, cell: Cell) -> dict[str, Any]:
+        """Everything that decides what comes out, seed and device aside."""
+        if cell.model == BASELINE:
+            return tfidf_svm_config()
+        found = MPADClassifier(**self._estimator_options(cell)).get_params(deep=False)
+        found |= {"vectors": self._vectors(cell)}
+        return {name: value for name, value in found.items() if name not in ("device", "random_state", "verbose")}
+
+    def _origin(self, cell: Cell, device: str) -> dict[str, Any]:
+        """What all records of a cell have in common."""
+        return {
+            "dataset": cell.dataset,
+            "model": cell.model,
+            **cell.setting,
+            "vectors": self._vectors(cell),
+            "config": self._config(cell),
+            "versions": provenance.versions(),
+            "commit": provenance.commit(),
+            "device": device,
+        }
+
+
+@lru_cache(maxsize=1)
+def _corpus(dataset: str, grouped: bool) -> SplitCorpus:
+    return split(load_dataset(dataset), grouped)
+
+
+def _at(corpus: SplitCorpus, rows: Any) -> tuple[list[str], list[str]]:
+    return [corpus.texts[row] for row in rows], [corpus.labels[row] for row in rows]
+
+
+def _blocks(runs: list[Run]) -> Iterator[tuple[list[int], list[int]]]:
+    """Folds and seeds that can train together: every fold with every seed."""
+    folds_of: dict[int, list[int]] = {}
+    for fold, seed in runs:
+        folds_of.setdefault(seed, []).append(fold)
+    for folds in dict.fromkeys(tuple(folds) for folds in folds_of.values()):
+        yield list(folds), [seed for seed, own in folds_of.items() if tuple(own) == folds]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,65 @@
+"""Records of a cell → its mean accuracy, and how sure that is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm, t
+
+from mpad.experiments.records import Record
+
+Setting = tuple[str, str, str | None, str | None, bool]  # dataset, model, preset, tokenizer, grouped
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Accuracies in percent.
+
+    Over folds, the standard error is that of the mean over folds. On one fixed test part it is that of the mean over
+    seeds together with that of having so many test documents and no more: √(s²/n + p(1 − p)/documents).
+    """
+
+    records: tuple[Record, ...]
+    mean: float
+    deviation: float  # between folds, or between seeds
+    error: float  # standard error of the mean
+    margin: float  # half of the 95 % interval
+    validation: float | None
+
+    def differs(self, printed: float) -> float:
+        """Ours less the printed one, in standard errors."""
+        return (self.mean - printed) / self.error if self.error else float("inf")
+
+
+def summarise(records: Iterable[Record]) -> dict[Setting, Summary]:
+    """Each cell's summary."""
+    cells: dict[Setting, list[Record]] = defaultdict(list)
+    for record in records:
+        cells[record.key[:5]].append(record)
+    return {setting: _summary(found) for setting, found in cells.items()}
+
+
+def _summary(records: Sequence[Record]) -> Summary:
+    by_fold: dict[int, list[float]] = defaultdict(list)
+    for record in records:
+        by_fold[record.fold].append(100 * record.test_accuracy)
+    accuracies = np.array([np.mean(found) for found in by_fold.values()] if len(by_fold) > 1 else by_fold.popitem()[1])
+    folds = len({record.fold for record in records})
+    mean, n = float(accuracies.mean()), len(accuracies)
+    deviation = float(accuracies.std(ddof=1)) if n > 1 else 0.0
+    variance = deviation**2 / n
+    quantile = float(norm.ppf(0.975))
+    if folds == 1:
+        variance += mean * (100 - mean) / records[0].test_documents
+    else:
+        quantile = float(t.ppf(0.975, folds - 1))
+    validations = [record.validation_accuracy for record in records if record.validation_accuracy is not None]
+    return Summary(
+        tuple(records),
+        mean,
+        deviation,
+        error=variance**0.5,
+        margin=quantile * variance**0.5,
+        validation=100 * float(np.mean(validations)) if validations else None,
+    )
