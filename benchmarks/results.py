@@ -3,13 +3,14 @@
 import json
 import os
 import platform
-import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
+
+from mpad.experiments.provenance import commit
 
 HERE = Path(__file__).parent
 KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`"}
@@ -29,9 +30,8 @@ class Row:
 
 def machine() -> dict[str, str]:
     """Where and with what this was measured."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE).stdout
     found = {
-        "commit": os.environ.get("MPAD_COMMIT") or commit.strip() or "unknown",
+        "commit": commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": numpy.__version__,

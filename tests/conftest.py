@@ -3,10 +3,13 @@
 import os
 import random
 
+import numpy as np
 import pytest
 import torch
 
 from mpad import MPADClassifier
+from mpad.datasets.files import write_dataset
+from mpad.text.readers import Documents
 
 torch.set_num_threads(2)
 if not torch.cuda.is_available():
@@ -40,6 +43,27 @@ def fitted(request: pytest.FixtureRequest, fruit_corpus: tuple[list[str], list[s
 def fitted_flat(fruit_corpus: tuple[list[str], list[str]]) -> MPADClassifier:
     """A small trained model of the flat variant."""
     return _quick("mpad").fit(*fruit_corpus)
+
+
+@pytest.fixture
+def small_data(tmp_path, monkeypatch, fruit_corpus):
+    """MPAD_DATA with an mpqa for folds and a trec with a fixed split; MPAD_VECTORS for both."""
+    monkeypatch.setenv("MPAD_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    texts, labels = fruit_corpus
+    write_dataset("mpqa", {"all": Documents(texts, labels)})
+    write_dataset("trec", {"train": Documents(texts[:90], labels[:90]), "test": Documents(texts[90:], labels[90:])})
+    write_dataset(
+        "sst2",
+        {"train": Documents(texts[:80], labels[:80]), "dev": Documents(texts[80:100], labels[80:100])}
+        | {"test": Documents(texts[100:], labels[100:])},
+    )
+    words = sorted({word.strip(".!;") for text in texts for word in text.split()})
+    rows = np.random.default_rng(0).standard_normal((len(words), 8)).astype(np.float32)
+    vectors = tmp_path / "vectors.npz"
+    np.savez(vectors, words=np.array(words), vectors=rows, genuine=np.arange(len(words)) < 5)
+    monkeypatch.setenv("MPAD_VECTORS", str(vectors))
+    return vectors
 
 
 def _quick(variant: str) -> MPADClassifier:

@@ -4,6 +4,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from mpad import MPADClassifier, cross_validate
+from mpad.cross_validation import cross_validate_in_turn, never_tested
 from mpad.errors import InputError
 
 
@@ -46,6 +47,15 @@ def test_splitters_and_reports(fruit_corpus):
     assert all(report.watched_accuracy is not None for report in seen)
 
 
+@pytest.mark.parametrize("batch_size", [16, 200])
+def test_test_accuracy_every_epoch_or_once(fruit_corpus, batch_size):
+    estimator = quick(max_epochs=4, batch_size=batch_size)
+    every = cross_validate(estimator, *fruit_corpus, cv=2)
+    once = cross_validate(estimator, *fruit_corpus, cv=2, watch=False)
+    assert [result.test_accuracy for result in once] == [result.test_accuracy for result in every]
+    assert all(report.watched_accuracy is None for result in once for report in result.reports)
+
+
 def test_what_cannot_train_together(fruit_corpus):
     with pytest.raises(InputError, match="differ in hidden too"):
         cross_validate([quick(), quick(hidden=4)], *fruit_corpus)
@@ -55,3 +65,48 @@ def test_what_cannot_train_together(fruit_corpus):
         cross_validate([], *fruit_corpus)
     with pytest.raises(InputError, match="119 labels"):
         cross_validate(quick(), fruit_corpus[0], fruit_corpus[1][1:])
+
+
+def test_triples_say_which_documents_choose_the_epoch(fruit_corpus):
+    texts, labels = fruit_corpus
+    rows = np.arange(len(texts))
+    fold = rows[:80], rows[80:100], rows[100:]
+    (result,) = cross_validate(quick(), texts, labels, cv=[fold])
+    alone = quick().fit(texts[:80], labels[:80], validation=(texts[80:100], labels[80:100]))
+    assert result.reports[0].train_loss == pytest.approx(alone.history_[0].train_loss, abs=0.05)
+    held = result.estimator.score(texts[80:100], labels[80:100])
+    assert held == pytest.approx(result.validation_accuracy) and result.test.tolist() == list(range(100, 120))
+    with pytest.raises(InputError, match="fold 0: expected"):
+        cross_validate(quick(), texts, labels, cv=[(rows,)])
+
+
+@pytest.mark.parametrize(("batch_size", "together"), [(16, 3), (200, 1)])
+def test_results_come_as_soon_as_they_are_there(fruit_corpus, batch_size, together):
+    """One after another where models do not train together: nothing of the later ones was run before the first."""
+    seen = []
+    estimator = quick(max_epochs=2, batch_size=batch_size)
+    results = cross_validate_in_turn(estimator, *fruit_corpus, cv=3, sink=lambda report: seen.append(report.model))
+    first = next(results)
+    assert first.together == together and set(seen) == set(range(together)) and first.seconds > 0
+    assert len(list(results)) == 2
+
+
+def test_vectors_are_not_learnt_from_test_documents():
+    folds = [(np.array([0, 1]), None, np.array([2])), (np.array([0, 2]), None, np.array([1]))]
+    assert never_tested(4, folds).tolist() == [0, 3]
+    assert never_tested(2, [(np.array([1]), None, np.array([0])), (np.array([0]), None, np.array([1]))]).tolist() == [
+        0,
+        1,
+    ]
+
+
+def test_words_of_the_test_part_alone_get_no_learnt_vector(fruit_corpus):
+    pytest.importorskip("gensim")
+    texts, labels = fruit_corpus[0][:60], fruit_corpus[1][:60]
+    rows = np.arange(60)
+    found = []
+    for word in ("zebra", "yak"):
+        marked = [*texts[:50], *[f"{text} {word}" for text in texts[50:]]]
+        found += cross_validate(quick(vectors="corpus", max_epochs=1), marked, labels, cv=[(rows[:50], rows[50:])])
+    held, without = found
+    assert np.array_equal(held.estimator.model_.network.vectors, without.estimator.model_.network.vectors)

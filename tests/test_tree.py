@@ -26,7 +26,9 @@ STAGES = [
     ["store"],
     ["classifier"],
     ["cross_validation"],
+    ["baseline"],
     ["datasets"],
+    ["experiments"],
     ["cli"],
 ]
 LEVEL = {name: level for level, names in enumerate(STAGES) for name in names}

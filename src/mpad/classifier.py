@@ -176,12 +176,18 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
             seed,
         )
 
-    def _build(self, texts: list[str], labels: Labels, seed: int) -> tuple[DocumentModel, PackedGraphs]:
-        """Make an untrained model that can read these texts, and their graphs."""
+    def _build(
+        self, texts: list[str], labels: Labels, seed: int, vectors_from: NDArray[np.int64] | None = None
+    ) -> tuple[DocumentModel, PackedGraphs]:
+        """Make an untrained model that can read these texts, and their graphs.
+
+        Vectors of the corpus are learnt from all its texts, or from the rows `vectors_from` alone.
+        """
         tokenizer = as_tokenizer(self.tokenizer)
         by_sentence = self.variant != "mpad"
         vocabulary, corpus = learn_vocabulary(texts, tokenizer, by_sentence, self.min_count)
-        vectors = self._word_vectors(texts, tokenizer, vocabulary, seed)
+        source = texts if vectors_from is None else [texts[row] for row in vectors_from]
+        vectors = self._word_vectors(source, tokenizer, vocabulary, seed)
         network = self._network(len(labels), len(vectors.rows), vectors.width, seed)
         rows = torch.from_numpy(vectors.rows)
         with torch.no_grad():  # rounded as they will be saved, so that a loaded model gives the same answers

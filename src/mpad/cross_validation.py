@@ -12,15 +12,15 @@ from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from torch import Tensor
 
 from mpad.classifier import MPADClassifier
-from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.graph.batch import CorpusTensors
 from mpad.inputs import as_seed, as_texts
 from mpad.labels import Labels, as_labels, learn_labels
 from mpad.training.device import find_device
-from mpad.training.examples import make_examples
+from mpad.training.eager import evaluate
+from mpad.training.examples import Examples, make_examples
 from mpad.training.holdout import hold_out
-from mpad.training.loop import History, train_in_turn
+from mpad.training.loop import train_in_turn
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.task import Task
 
@@ -52,6 +52,7 @@ def cross_validate(
     y: Any,
     *,
     cv: Folds = 10,
+    watch: bool = True,
     sink: Sink = silent,
 ) -> list[FoldResult]:
     """Train and test every estimator on every fold, all at the same time where that is faster.
@@ -59,12 +60,14 @@ def cross_validate(
     `estimators`, one or several, may differ in their random state, learning rate, dropout, patience and class
     weights; the rest is one architecture. `cv` is a number of stratified folds, a scikit-learn splitter, or pairs of
     training and test rows; of each training part a share is then held out to choose the epoch. Triples of training,
-    validation and test rows say which documents choose it.
+    validation and test rows say which documents choose it. Test accuracy is reported every epoch; with `watch=False`
+    it is measured once, of the epoch that was chosen, which is faster where the test part is large.
 
     The vocabulary is that of all of X, as in the paper: words carry no labels, and a word that only test documents
-    have keeps its pretrained, or an untrained random, vector.
+    have keeps its pretrained, or an untrained random, vector. With `vectors="corpus"` vectors are learnt from the
+    documents that no fold tests on, or from all where each is tested once.
     """
-    return list(cross_validate_in_turn(estimators, X, y, cv=cv, sink=sink))
+    return list(cross_validate_in_turn(estimators, X, y, cv=cv, watch=watch, sink=sink))
 
 
 def cross_validate_in_turn(
@@ -73,6 +76,7 @@ def cross_validate_in_turn(
     y: Any,
     *,
     cv: Folds = 10,
+    watch: bool = True,
     sink: Sink = silent,
 ) -> Iterator[FoldResult]:
     """The same, each result as soon as it is there: all at once where all train together, else one by one."""
@@ -85,7 +89,7 @@ def cross_validate_in_turn(
     targets = labels.encode(truth)
     seeds = [as_seed(setting.random_state) for setting in settings]
     folds = _folds(cv, texts, truth, seeds[0])
-    shared, graphs = settings[0]._build(texts, labels, seeds[0])
+    shared, graphs = settings[0]._build(texts, labels, seeds[0], never_tested(len(texts), folds))
     device = find_device(settings[0].device)
     corpus = CorpusTensors(graphs, device)
     vectors = shared.network.vectors.detach().to(device)
@@ -94,10 +98,40 @@ def cross_validate_in_turn(
         for setting, seed in zip(settings, seeds, strict=True)
         for fold in folds
     ]
-    for number, (task, history) in enumerate(zip(tasks, train_in_turn(tasks, sink), strict=True)):
+    trained = train_in_turn(tasks if watch else [replace(task, watched=None) for task in tasks], sink)
+    for number, (task, history) in enumerate(zip(tasks, trained, strict=True)):
+        if not history.reports:
+            raise KeyboardInterrupt  # before the first epoch ended
         setting, fold = divmod(number, len(folds))
-        model = replace(shared, network=task.network)
-        yield _result(setting, fold, clone(settings[setting]), model, history, folds[fold][2])
+        best = history.reports[history.best_epoch - 1]
+        estimator = clone(settings[setting])
+        estimator._remember(replace(shared, network=task.network), history)
+        test_accuracy = best.watched_accuracy if watch else evaluate(task.network, _watched(task))[1]
+        yield FoldResult(
+            setting=setting,
+            fold=fold,
+            estimator=estimator,
+            validation_accuracy=best.validation_accuracy,
+            test_accuracy=float(test_accuracy or 0.0),
+            best_epoch=history.best_epoch,
+            seconds=history.seconds,
+            together=history.together,
+            reports=tuple(history.reports),
+            test=folds[fold][2],
+        )
+
+
+def _watched(task: Task) -> Examples:
+    assert task.watched is not None
+    return task.watched
+
+
+def never_tested(n: int, folds: Sequence[Fold]) -> Rows:
+    """Rows that no fold tests on: word vectors are learnt from these. Where every row is tested once, all rows."""
+    tested = np.zeros(n, bool)
+    for _, _, test in folds:
+        tested[test] = True
+    return np.flatnonzero(~tested) if not tested.all() else np.arange(n)
 
 
 def _task(
@@ -127,30 +161,6 @@ def _task(
         make_examples(corpus, held, targets) if len(held) else None,
         setting._training_config(seed),
         watched=make_examples(corpus, test, targets),
-    )
-
-
-def _result(
-    setting: int,
-    fold: int,
-    estimator: MPADClassifier,
-    model: DocumentModel,
-    history: History,
-    test: NDArray[np.int64],
-) -> FoldResult:
-    estimator._remember(model, history)
-    best = history.reports[history.best_epoch - 1]
-    accuracy = best.validation_accuracy, float(best.watched_accuracy or 0.0)
-    return FoldResult(
-        setting,
-        fold,
-        estimator,
-        *accuracy,
-        history.best_epoch,
-        history.seconds,
-        history.together,
-        tuple(history.reports),
-        test,
     )
 
 

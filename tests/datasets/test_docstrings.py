@@ -4,10 +4,7 @@ from collections import Counter
 import pytest
 
 from mpad import load_dataset
-from mpad.datasets import DATASETS
 from mpad.datasets.docstrings import AREAS, _prose
-from mpad.datasets.names import NAMES
-from mpad.errors import UnknownDataset
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +43,3 @@ def test_loading_again_gives_the_same(dataset):
 def test_prose_drops_examples_paths_and_giveaways():
     doc = "Compute the mean.\n\nUses scipy.stats.norm and masked arrays.\n\nExamples\n--------\n>>> 1 + 1\n2\n"
     assert _prose(doc) == "Compute the mean. Uses and ."
-
-
-def test_names():
-    assert tuple(DATASETS) == NAMES
-    with pytest.raises(UnknownDataset, match="known: docstrings"):
-        load_dataset("nothing")

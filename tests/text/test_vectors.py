@@ -60,3 +60,11 @@ def test_vectors_trained_on_the_corpus():
     texts = ["the cat sat on the mat", "the dog sat on the rug"] * 30
     vectors = train_vectors(texts, as_tokenizer("kim"), Vocabulary(["the", "cat", "zebra"]), width=8, seed=0)
     assert vectors.found == 2 and vectors.rows.shape == (3 + SPARE_ROWS, 8)
+
+
+def test_words_with_capitals_borrow_the_row_without(vector_file, tmp_path):
+    vectors = load_vectors(vector_file, Vocabulary(["Cat", "CAT", "cat", "Blorb"], seen=4))
+    assert vectors.rows[:3].tolist() == [[3, -3]] * 3 and vectors.found == 1  # one row of its own
+    cased = tmp_path / "cased.txt"
+    cased.write_text("cat 1 1\nCat 2 2\n")
+    assert load_vectors(cased, Vocabulary(["Cat", "CAT"], seen=2)).rows[:2].tolist() == [[2, 2], [1, 1]]

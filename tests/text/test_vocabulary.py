@@ -61,3 +61,11 @@ def test_extending_keeps_ids():
 
 def test_sentences_for_training_vectors():
     assert list(iterate_sentences(["a b. c", "", "d"], KIM)) == [["a", "b"], ["c"], ["d"]]
+
+
+def test_a_corpus_follows_its_vocabulary_as_that_grows():
+    texts = ["a a b rare", "a b other"]
+    vocabulary, corpus = learn_vocabulary(texts, as_tokenizer("kim"), min_count=2)
+    grown = vocabulary.extended(["new", "words"])
+    moved = corpus.with_vocabulary_grown(len(vocabulary), len(grown))
+    assert moved.ids.tolist() == grown.encode(texts, as_tokenizer("kim")).ids.tolist() and moved.ids.dtype == np.int32

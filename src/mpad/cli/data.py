@@ -29,6 +29,10 @@ def labelled(data: str, text: str | None, label: str | None, part: str) -> tuple
         from mpad.datasets import load_dataset
 
         dataset = load_dataset(data)
+        if part == "test" and dataset.cross_validated:
+            raise DataFileError(
+                f"{data} has no test part: it is meant for cross-validation (mpad reproduce table2 --dataset {data})"
+            )
         documents = dataset.train if part == "train" else dataset.test
     else:
         documents = read_documents(data, text, label)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mpad.cli import demo, evaluate, explain, fit, info, predict, reproduce
+from mpad.cli import corpora, demo, evaluate, explain, fit, info, predict, reproduce
 from mpad.errors import MPADError
 from mpad.version import __version__
 
@@ -37,6 +37,8 @@ def options(
 
 for module in (demo, fit, predict, evaluate, explain, info, reproduce):
     app.command(module.__name__.rpartition(".")[2])(module.run)
+
+app.add_typer(corpora.app, name="data")
 
 
 def main() -> None:

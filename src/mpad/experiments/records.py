@@ -44,12 +44,11 @@ class Record:
     loss_curve: list[float]  # mean training loss of each epoch
 
     def __str__(self) -> str:
-        chosen = "" if self.validation_accuracy is None else f"  validation {100 * self.validation_accuracy:.2f}"
-        setting = ", ".join(filter(None, (self.preset, self.tokenizer, "grouped" if self.grouped else None)))
-        return (
-            f"{self.dataset} {self.model} ({setting}) fold {self.fold} seed {self.seed}{chosen}"
-            f"  test {100 * self.test_accuracy:.2f}  epoch {self.best_epoch} of {self.epochs}  {self.seconds:.1f} s"
-        )
+        setting = [word for word in (self.preset, self.tokenizer, "grouped" if self.grouped else None) if word]
+        parts = [f"{self.dataset} {self.model}", *setting, f"fold {self.fold}", f"seed {self.seed}"]
+        if self.validation_accuracy is not None:
+            parts += [f"epoch {self.best_epoch} of {self.epochs}", f"validation {100 * self.validation_accuracy:.2f}"]
+        return ", ".join([*parts, f"test {100 * self.test_accuracy:.2f}", f"{self.seconds:.1f} s"])
 
     @property
     def key(self) -> Key:

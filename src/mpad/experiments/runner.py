@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from mpad.baseline import tfidf_svm, tfidf_svm_config
@@ -30,6 +29,7 @@ class Runner:
     vectors: str | None = None
     device: str = "auto"
     options: dict[str, Any] = field(default_factory=dict)  # of the estimator, instead of the protocol's
+    _loaded: dict[tuple[str, bool], SplitCorpus] = field(default_factory=dict, init=False, repr=False)
 
     def missing(self, cell: Cell) -> list[Run]:
         """The folds and seeds of a cell that have no record yet, or one of another configuration."""
@@ -49,7 +49,7 @@ class Runner:
         missing = self.missing(cell)
         if not missing:
             return
-        corpus = _corpus(cell.dataset, cell.grouped)
+        corpus = self._corpus(cell)
         for record in (self._baseline if cell.model == BASELINE else self._network)(cell, corpus, missing, sink):
             self.records.add(record)
             done(record)
@@ -59,8 +59,8 @@ class Runner:
         origin = self._origin(cell, provenance.device_name(self.device))
         for folds, seeds in _blocks(missing):
             settings = [MPADClassifier(**options, random_state=seed, device=self.device) for seed in seeds]
-            cv = [corpus.splits[fold].rows for fold in folds]
-            for result in cross_validate_in_turn(settings, corpus.texts, corpus.labels, cv=cv, sink=sink):
+            data, cv = (corpus.texts, corpus.labels), [corpus.splits[fold].rows for fold in folds]
+            for result in cross_validate_in_turn(settings, *data, cv=cv, watch=False, sink=sink):
                 if result.estimator.interrupted_:
                     raise KeyboardInterrupt  # half a run is no result
                 yield Record(
@@ -103,6 +103,14 @@ class Runner:
                 loss_curve=[],
             )
 
+    def _corpus(self, cell: Cell) -> SplitCorpus:
+        """The cell's documents; the last ones stay in memory, since cells of a dataset follow each other."""
+        key = cell.dataset, cell.grouped
+        if key not in self._loaded:
+            self._loaded.clear()
+            self._loaded[key] = split(load_dataset(cell.dataset), cell.grouped)
+        return self._loaded[key]
+
     def _estimator_options(self, cell: Cell) -> dict[str, Any]:
         return {**estimator_options(cell, self.vectors), **self.options}
 
@@ -133,11 +141,6 @@ class Runner:
             "commit": provenance.commit(),
             "device": device,
         }
-
-
-@lru_cache(maxsize=1)
-def _corpus(dataset: str, grouped: bool) -> SplitCorpus:
-    return split(load_dataset(dataset), grouped)
 
 
 def _at(corpus: SplitCorpus, rows: Any) -> tuple[list[str], list[str]]:

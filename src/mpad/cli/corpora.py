@@ -1,0 +1,125 @@
+"""`mpad data`: the paper's datasets, listed, checked and imported."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mpad.cli.output import Format, FormatOption, print_rows
+from mpad.datasets.names import PAPER
+
+app = typer.Typer(help="The paper's datasets: list, check, import.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PAPER)}.", show_default=False)]
+
+
+@app.command("list")
+def list_datasets(form: FormatOption = Format.table) -> None:
+    """Show every dataset, and where its files are.
+
+    Example: `mpad data list`
+
+    Files are looked for in the folder MPAD_DATA, then in ~/.cache/mpad.
+    """
+    from mpad.datasets.catalogue import CATALOGUE
+    from mpad.datasets.files import find_files
+
+    rows: list[list[str]] = [["docstrings", "documentation of numpy, scipy, scikit-learn, 20 areas", "built in", ""]]
+    for name, entry in CATALOGUE.items():
+        files = find_files(name)
+        where = "not here" if files is None else str(next(iter(files.values())).parent)
+        rows.append([name, entry.about, where, entry.source])
+    print_rows(["name", "what", "where", "imported from"], rows, form)
+
+
+@app.command("check")
+def check(
+    names: Annotated[list[str] | None, typer.Argument(help="Which; all that are here if not given.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Pretrained word vectors, a file.", envvar="MPAD_VECTORS")] = None,
+    form: FormatOption = Format.table,
+) -> None:
+    """Count what the paper's Table 1 counts, beside its numbers, and what can spoil an experiment.
+
+    Example: `mpad data check mpqa trec --vectors GoogleNews-vectors-negative300.bin.gz`
+
+    The vocabulary is counted lower-cased and with case kept. Texts count as the same where their cleaned words are.
+    """
+    from mpad.datasets.files import find_files
+
+    chosen = names or [name for name in PAPER if find_files(name) is not None]
+    if not chosen:
+        typer.echo("no dataset is here: mpad data list says where they are looked for", err=True)
+        raise typer.Exit(1)
+    columns = ["dataset", "what", "ours", "paper", "difference"]
+    rows = [row for name in _watched(chosen) for row in _facts(name, vectors)]
+    print_rows(columns, rows, form)
+
+
+@app.command("import")
+def import_dataset(
+    name: Name,
+    source: Annotated[Path, typer.Argument(help="The original distribution: archive, folder or file.")],
+) -> None:
+    """Read an original distribution and write it where datasets are found.
+
+    Example: `mpad data import imdb aclImdb_v1.tar.gz`
+
+    `mpad data list` says what each dataset is imported from.
+    """
+    from rich.console import Console
+
+    from mpad.datasets.files import write_dataset
+    from mpad.datasets.importers import IMPORTERS
+    from mpad.errors import UnknownDataset
+
+    if name not in IMPORTERS:
+        raise UnknownDataset(f"no importer for '{name}' (known: {', '.join(IMPORTERS)})")
+    with Console(stderr=True).status(f"reading {source} …"):
+        parts = IMPORTERS[name](source)
+        folder = write_dataset(name, parts)
+    counts = ", ".join(f"{part} {len(documents):,}" for part, documents in parts.items())
+    typer.echo(f"{counts} documents; wrote {folder}; next: mpad data check {name}", err=True)
+
+
+def _watched(names: list[str]) -> Iterator[str]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    yield from track(names, description="counting", console=console, transient=True, disable=not console.is_terminal)
+
+
+def _facts(name: str, vectors: str | None) -> Iterator[list[Any]]:
+    from mpad.datasets import load_dataset
+    from mpad.datasets.statistics import describe
+    from mpad.experiments.paper import TABLE_1
+
+    dataset, printed = load_dataset(name), TABLE_1.get(name)
+    ours = describe(dataset, "kim", vectors)
+    cased = describe(dataset, "kim-cased", vectors)
+    compared = [
+        ("training documents", ours.training, "training"),
+        ("test documents", ours.test, "test"),
+        ("classes", ours.classes, "classes"),
+        ("mean words", round(ours.mean_words, 2), "mean_words"),
+        ("most words", ours.longest, "longest"),
+        ("vocabulary, lower-cased", ours.vocabulary, "vocabulary"),
+        ("vocabulary, case kept", cased.vocabulary, "vocabulary"),
+        ("words with a vector, lower-cased", ours.pretrained, "pretrained"),
+        ("words with a vector, case kept", cased.pretrained, "pretrained"),
+    ]
+    for what, value, field in compared:
+        theirs = None if printed is None else getattr(printed, field)
+        if value is not None:
+            yield [name, what, value, "" if theirs is None else theirs, _difference(value, theirs)]
+    yield [name, "documents whose text stands before them already", ours.duplicates, "", ""]
+    yield [name, "texts with more than one label", ours.two_labels, "", ""]
+    if ours.test:
+        yield [name, "test documents that are training documents too", ours.leaked, "", ""]
+    yield [name, "documents without a word", ours.empty, "", ""]
+
+
+def _difference(value: float, printed: float | None) -> str:
+    if printed is None or value == printed:
+        return ""
+    return f"{value - printed:+,.2f}" if isinstance(printed, float) else f"{value - printed:+,}"

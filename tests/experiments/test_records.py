@@ -1,0 +1,68 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from mpad.errors import DataFileError
+from mpad.experiments.records import Record, Records
+
+ONE = Record(
+    dataset="trec",
+    model="mpad",
+    preset="authors",
+    tokenizer="kim",
+    grouped=False,
+    fold=0,
+    seed=0,
+    validation_accuracy=0.9,
+    test_accuracy=0.8,
+    test_documents=500,
+    epochs=3,
+    best_epoch=2,
+    seconds=1.5,
+    together=1,
+    vectors="some",
+    config={"hidden": 64},
+    versions={"torch": "2"},
+    commit="abc",
+    device="cpu",
+    when="2020-01-01T00:00:00+00:00",
+    validation_curve=[0.5, 0.9, 0.8],
+    loss_curve=[1.0, 0.5, 0.4],
+)
+
+
+def test_what_is_added_is_there_for_the_next(tmp_path):
+    records = Records(tmp_path)
+    records.add(ONE)
+    records.add(replace(ONE, seed=1, model="mpad-clique"))
+    again = Records(tmp_path)
+    assert {record.key: record for record in again} == {record.key: record for record in records}
+    assert again.get(ONE.key) == ONE
+    assert again.get(replace(ONE, fold=3).key) is None
+    assert (tmp_path / "trec" / "mpad.jsonl").read_text().count("\n") == 1
+
+
+def test_the_last_line_of_a_key_counts(tmp_path):
+    Records(tmp_path).add(ONE)
+    Records(tmp_path).add(replace(ONE, test_accuracy=0.7))
+    assert [record.test_accuracy for record in Records(tmp_path)] == [0.7]
+
+
+def test_a_line_that_was_cut_is_run_again_and_spoils_no_other(tmp_path):
+    records = Records(tmp_path)
+    records.add(ONE)
+    records.add(replace(ONE, seed=1))
+    file = tmp_path / "trec" / "mpad.jsonl"
+    file.write_text(file.read_text()[:-40])
+    cut = Records(tmp_path)
+    assert [record.seed for record in cut] == [0]
+    cut.add(replace(ONE, seed=1))
+    assert [record.seed for record in Records(tmp_path)] == [0, 1]
+
+
+def test_a_record_of_another_shape_is_told(tmp_path):
+    (tmp_path / "trec").mkdir()
+    (tmp_path / "trec" / "mpad.jsonl").write_text(json.dumps({"dataset": "trec"}) + "\n")
+    with pytest.raises(DataFileError, match=r"mpad.jsonl, line 1: not a record"):
+        Records(tmp_path)

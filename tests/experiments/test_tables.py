@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+from tests.experiments.test_records import ONE
+
+from mpad.experiments import tables
+from mpad.experiments.counts import count, counted
+from mpad.experiments.summary import summarise
+
+CLIQUE = replace(ONE, model="mpad-clique", validation_accuracy=0.95, test_accuracy=0.7)
+
+
+def cells(table):
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+
+
+def test_table_2_has_every_row_beside_the_printed_ones():
+    table = cells(tables.table_2(summarise([ONE, CLIQUE])))
+    assert table["cnn, printed"]["Polarity"] == "81.50" and table["wmd, printed"]["IMDB"] == "OOM"
+    assert table["MPAD, printed"]["TREC"] == "95.60" and table["MPAD, `authors`"]["TREC"] == "80.00 ± 3.51"
+    assert table["MPAD, `authors`"]["Polarity"] == "" and table["TF-IDF + linear SVM"]["TREC"] == ""
+
+
+def test_the_best_variant_is_chosen_on_validation():
+    table = cells(tables.table_2(summarise([ONE, CLIQUE])))
+    assert table["MPAD-clique, `authors`"]["TREC"].endswith("\\*")  # worse on test
+    assert not table["MPAD, `authors`"]["TREC"].endswith("\\*")
+
+
+def test_table_3_has_nine_rows_and_the_baseline():
+    table = cells(tables.table_3(summarise([replace(ONE, dataset="imdb", model="mpad-4mp")])))
+    assert len(table) == 10 and table["MPAD 4MP"]["IMDB, printed"] == "91.30"
+    assert table["MPAD 4MP"]["IMDB, `authors`"].startswith("80.00 ±")
+
+
+def test_details_say_how_far_from_the_printed_number(tmp_path):
+    found = summarise([ONE, replace(ONE, dataset="imdb"), replace(ONE, model="tfidf-svm", preset=None, tokenizer=None)])
+    text = tables.details(found, [("trec", "mpad")])
+    assert "| trec | mpad | authors | 1 | 90.00 | 80.00 ± 3.51 | 0.00 | 95.6 | -15.60 | -8.7 |" in text
+    assert "tfidf-svm" in text and "imdb" not in text
+
+
+def test_table_1_shows_differences_alone(small_data, tmp_path):
+    count("trec", str(small_data), tmp_path)
+    assert counted(tmp_path)["trec"]["kim"].training == 90
+    table = cells(tables.table_1(tmp_path))
+    trec = table["TREC"] if "TREC" in table else table["TREC (case kept)"]
+    assert trec["training"] == "5,452 (90)" and table["Polarity"]["vocabulary"] == "18,777"
+    assert table["Yelp2013"]["duplicates"] == "not here"
+
+
+def test_everything_in_one_file(tmp_path):
+    text = tables.write([ONE], tmp_path).read_text()
+    assert "1 runs. Word vectors: some. Devices: cpu. Commits: abc." in text and "## Table 3" in text
+    assert "There are no records yet" in tables.write([], tmp_path).read_text()
