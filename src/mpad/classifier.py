@@ -167,14 +167,8 @@ class MPADClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type:
         return self
 
     def _training_config(self, seed: int) -> TrainingConfig:
-        return TrainingConfig(
-            self.max_epochs,
-            self.patience,
-            self.batch_size,
-            self.learning_rate,
-            find_preset(self.preset).schedule,
-            seed,
-        )
+        schedule = find_preset(self.preset).schedule
+        return TrainingConfig(self.max_epochs, self.patience, self.batch_size, self.learning_rate, schedule, seed)
 
     def _build(
         self, texts: list[str], labels: Labels, seed: int, vectors_from: NDArray[np.int64] | None = None

@@ -28,6 +28,11 @@ def test_the_best_variant_is_chosen_on_validation():
     assert not table["MPAD, `authors`"]["TREC"].endswith("\\*")
 
 
+def test_the_overview_names_what_validation_chose():
+    row = cells(tables.overview(summarise([ONE, CLIQUE])))["TREC"]
+    assert row["best on validation"] == "MPAD-clique" and row["ours"].startswith("70.00") and row["printed"] == "95.20"
+
+
 def test_table_3_has_nine_rows_and_the_baseline():
     table = cells(tables.table_3(summarise([replace(ONE, dataset="imdb", model="mpad-4mp")])))
     assert len(table) == 10 and table["MPAD 4MP"]["IMDB, printed"] == "91.30"
@@ -37,7 +42,7 @@ def test_table_3_has_nine_rows_and_the_baseline():
 def test_details_say_how_far_from_the_printed_number(tmp_path):
     found = summarise([ONE, replace(ONE, dataset="imdb"), replace(ONE, model="tfidf-svm", preset=None, tokenizer=None)])
     text = tables.details(found, [("trec", "mpad")])
-    assert "| trec | mpad | authors | 1 | 90.00 | 80.00 ± 3.51 | 0.00 | 95.6 | -15.60 | -8.7 |" in text
+    assert "| trec | mpad | authors | 1 | 90.00 | 80.00 ± 3.51 | 0.00 | 95.60 | -15.60 | -8.7 |" in text
     assert "tfidf-svm" in text and "imdb" not in text
 
 

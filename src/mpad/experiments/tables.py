@@ -12,6 +12,7 @@ from mpad.experiments.records import Record
 from mpad.experiments.summary import Setting, Summary, summarise
 
 Cells = dict[Setting, Summary]
+MAIN = "authors"  # the preset of the tables that have room for one
 _VARIANTS = ("mpad", "mpad-sentence-att", "mpad-clique", "mpad-path")
 _TITLES = {
     BASELINE: "TF-IDF + linear SVM",
@@ -112,6 +113,18 @@ def table_2(cells: Cells) -> str:
     )
 
 
+def overview(cells: Cells, preset: str = MAIN) -> str:
+    """The short table of the README: the baseline, MPAD, and the variant that validation accuracy chooses."""
+    rows = []
+    for name in (*paper.TABLE_2_DATASETS, "snippets"):
+        best = _best(cells, name, preset)
+        if best is not None:
+            own = (_ours(_find(cells, name, "mpad", preset)), _printed("mpad", name))
+            chosen = (_TITLES[best], _ours(_find(cells, name, best, preset)), _printed(best, name))
+            rows.append([CATALOGUE[name].title, _ours(_find(cells, name, BASELINE, None)), *own, *chosen])
+    return _table(["accuracy, %", _TITLES[BASELINE], "MPAD", "printed", "best on validation", "ours", "printed"], rows)
+
+
 def table_3(cells: Cells) -> str:
     """The ablations."""
     rows = []
@@ -119,55 +132,58 @@ def table_3(cells: Cells) -> str:
         title = "MPAD 2MP" if model == "mpad" else _TITLES[model]
         row = [title]
         for name in paper.TABLE_3_DATASETS:
-            row += [_printed(model, name), _ours(_find(cells, name, model, "authors"))]
+            row += [_printed(model, name), _ours(_find(cells, name, model, MAIN))]
         rows.append(row)
     rows.append([_TITLES[BASELINE]])
     for name in paper.TABLE_3_DATASETS:
         rows[-1] += ["", _ours(_find(cells, name, BASELINE, None))]
     header = ["accuracy, %"]
     for name in paper.TABLE_3_DATASETS:
-        header += [f"{CATALOGUE[name].title}, printed", f"{CATALOGUE[name].title}, `authors`"]
+        header += [f"{CATALOGUE[name].title}, printed", f"{CATALOGUE[name].title}, `{MAIN}`"]
     return _table(header, rows)
 
 
 def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
     """Each cell in full: how many runs, how they scatter, and how far from the printed number they are."""
     order = {name: place for place, name in enumerate(CATALOGUE)}
-    rows = []
-    for setting, found in sorted(cells.items(), key=lambda item: (order[item[0][0]], str(item[0]))):
-        dataset, model, preset, tokenizer, grouped = setting
-        if only is not None and (dataset, model) not in [*only, *[(name, BASELINE) for name, _ in only]]:
-            continue
-        printed = None if grouped else paper.printed(model, dataset)
-        rows.append(
-            [
-                dataset,
-                model,
-                ", ".join(
-                    word for word in (preset, "case kept" * (tokenizer == "kim-cased"), "grouped" * grouped) if word
-                ),
-                str(len(found.records)),
-                "" if found.validation is None else f"{found.validation:.2f}",
-                f"{found.mean:.2f} ± {found.margin:.2f}",
-                f"{found.deviation:.2f}",
-                "" if printed is None else str(printed),
-                f"{found.mean - printed:+.2f}" if isinstance(printed, float) else "",
-                f"{found.differs(printed):+.1f}" if isinstance(printed, float) else "",
-            ]
-        )
-    header = [
-        "dataset",
-        "model",
-        "setting",
-        "runs",
-        "validation",
-        "test, 95 %",
-        "s.d.",
-        "printed",
-        "difference",
-        "in s.e.",
+    wanted = None if only is None else {*only, *[(name, BASELINE) for name, _ in only]}
+    shown = {setting: found for setting, found in cells.items() if wanted is None or setting[:2] in wanted}
+    found = sorted(shown.items(), key=lambda item: (order[item[0][0]], str(item[0])))
+    return _table(_DETAILS, [_detail(*item) for item in found]) + f"\n{_provenance(shown)}\n"
+
+
+_DETAILS = (
+    "dataset",
+    "model",
+    "setting",
+    "runs",
+    "validation",
+    "test, 95 %",
+    "s.d.",
+    "printed",
+    "difference",
+    "in s.e.",
+)
+
+
+def _detail(setting: Setting, found: Summary) -> list[str]:
+    dataset, model, preset, tokenizer, grouped = setting
+    words = [preset, "case kept" if tokenizer == "kim-cased" else None, "folds grouped by text" if grouped else None]
+    printed = None if grouped else paper.printed(model, dataset)
+    known = (
+        [f"{found.mean - printed:+.2f}", f"{found.differs(printed):+.1f}"] if isinstance(printed, float) else ["", ""]
+    )
+    return [
+        dataset,
+        model,
+        ", ".join(word for word in words if word),
+        str(len(found.records)),
+        "" if found.validation is None else f"{found.validation:.2f}",
+        f"{found.mean:.2f} ± {found.margin:.2f}",
+        f"{found.deviation:.2f}",
+        _printed(model, dataset) if not grouped else "",
+        *apart,
     ]
-    return _table(header, rows)
 
 
 def _find(cells: Cells, dataset: str, model: str, preset: str | None) -> Summary | None:
