@@ -153,16 +153,8 @@ def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
 
 
 _DETAILS = (
-    "dataset",
-    "model",
-    "setting",
-    "runs",
-    "validation",
-    "test, 95 %",
-    "s.d.",
-    "printed",
-    "difference",
-    "in s.e.",
+    *("dataset", "model", "setting", "runs", "validation"),
+    *("test, 95 %", "s.d.", "printed", "difference", "in s.e."),
 )
 
 
@@ -170,9 +162,9 @@ def _detail(setting: Setting, found: Summary) -> list[str]:
     dataset, model, preset, tokenizer, grouped = setting
     words = [preset, "case kept" if tokenizer == "kim-cased" else None, "folds grouped by text" if grouped else None]
     printed = None if grouped else paper.printed(model, dataset)
-    known = (
-        [f"{found.mean - printed:+.2f}", f"{found.differs(printed):+.1f}"] if isinstance(printed, float) else ["", ""]
-    )
+    apart = ["", ""]
+    if isinstance(printed, float):
+        apart = [f"{found.mean - printed:+.2f}", f"{found.differs(printed):+.1f}"]
     return [
         dataset,
         model,
