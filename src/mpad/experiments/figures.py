@@ -58,7 +58,7 @@ def _steps(figure: Any, records: list[Record]) -> bool:
         axes.set(title=CATALOGUE[name].title, xlabel="steps of messages", xticks=list(steps))
     if complete:
         figure.axes[0].set_ylabel("test accuracy, %")
-        figure.axes[0].legend()
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=8, loc="outside upper right", ncols=2)
     return bool(complete)
 
 
@@ -99,13 +99,13 @@ def _against_paper(figure: Any, records: list[Record]) -> bool:
         means, margins = [cell.mean for _, cell in known], [cell.margin for _, cell in known]
         axes.bar(at - 0.2, printed, 0.4, color=_GREY, label="paper")
         axes.bar(at + 0.2, means, 0.4, yerr=margins, color=_BLUE, capsize=2, label="ours")
-        lowest = min([*printed, *(mean - margin for mean, margin in zip(means, margins, strict=True))])
-        axes.set_ylim(bottom=np.floor(lowest) - 1)
+        ends = [*printed, *np.subtract(means, margins), *np.add(means, margins)]
+        axes.set_ylim(np.floor(min(ends)) - 1, min(100, np.ceil(max(ends))))
         axes.set_xticks(at, [model.removeprefix("mpad-") for model, _ in known], fontsize=7, rotation=20)
         axes.set_title(CATALOGUE[name].title, fontsize=9)
         axes.tick_params(axis="y", labelsize=7)
     if names:
-        figure.axes[0].legend(fontsize=7, loc="lower right")
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=8, loc="outside upper right", ncols=2)
         figure.supylabel("test accuracy, % (axes do not start at 0)", fontsize=8)
     return bool(names)
 

@@ -99,7 +99,7 @@ def table_2(cells: Cells) -> str:
     rows.append([_TITLES[BASELINE], *[_ours(_find(cells, name, BASELINE, None)) for name in datasets]])
     for model in _VARIANTS:
         rows.append([f"{_TITLES[model]}, printed", *[_printed(model, name) for name in datasets]])
-    for preset in ("authors", "paper"):
+    for preset in sorted({setting[2] for setting in cells if setting[2] is not None}):
         best = {name: _best(cells, name, preset) for name in datasets}
         for model in _VARIANTS:
             found = [_ours(_find(cells, name, model, preset), best[name] == model) for name in datasets]
@@ -108,8 +108,8 @@ def table_2(cells: Cells) -> str:
     return (
         _table(header, rows)
         + "\n± is half of the 95 % interval: over folds, or over seeds and the sampling of the test part. \\* is the "
-        "variant with the best validation accuracy. `authors` and `paper` are the two presets. MPQA's plain folds "
-        "leak (equal texts on both sides); with folds grouped by text it stands below.\n"
+        "variant with the best validation accuracy. `authors` and `paper` are presets. MPQA's plain folds leak "
+        "(equal texts on both sides); with folds grouped by text it stands below.\n"
     )
 
 
@@ -204,8 +204,8 @@ def _provenance(cells: Cells) -> str:
         return "There are no records yet."
     vectors = "; ".join(sorted({record.vectors for record in records if record.vectors}))
     commits = ", ".join(sorted({record.commit for record in records}))
-    devices = ", ".join(sorted({record.device for record in records}))
-    return f"{len(records):,} runs. Word vectors: {vectors}. Devices: {devices}. Commits: {commits}."
+    devices = "; ".join(sorted({record.device for record in records}))
+    return f"{len(records):,} runs. Word vectors: {vectors or 'none'}. Devices: {devices}. Commits: {commits}."
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

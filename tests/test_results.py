@@ -1,0 +1,35 @@
+"""Nobody types a number: the committed tables are what the committed records say."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mpad.experiments import tables
+from mpad.experiments.records import Records
+from mpad.experiments.summary import summarise
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results"
+
+
+@pytest.fixture(scope="module")
+def records():
+    return Records(RESULTS / "records")
+
+
+def test_tables_are_computed_from_the_records(records, tmp_path):
+    shutil.copy(RESULTS / "statistics.json", tmp_path)
+    shutil.copytree(RESULTS / "figures", tmp_path / "figures")
+    assert tables.write(records, tmp_path).read_text() == (RESULTS / "tables.md").read_text()
+
+
+def test_the_readme_shows_the_same_numbers(records):
+    assert tables.overview(summarise(records)) in (ROOT / "README.md").read_text()
+
+
+def test_every_record_says_where_it_comes_from(records):
+    for record in records:
+        assert record.commit and record.commit != "unknown" and record.device and record.versions
+        assert record.vectors is not None or record.model == tables.BASELINE
+        assert record.validation_accuracy is None or record.validation_accuracy == max(record.validation_curve)
