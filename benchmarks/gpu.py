@@ -111,7 +111,7 @@ def _tasks(corpus: Corpus, authors: bool, n_models: int) -> list[Task]:
     tasks = []
     for model in range(n_models):
         network = MPAD(MPADConfig(2, 300, vocabulary.n_rows, authors=authors)).cuda()
-        network.vectors = vectors  # type: ignore[assignment]
+        network.vectors = vectors
         rows = np.flatnonzero((np.arange(len(graphs)) % n_models != model) | (n_models == 1))
         training, held = rows[: len(rows) * 9 // 10], rows[len(rows) * 9 // 10 :]
         parts = make_examples(on_gpu, training, targets), make_examples(on_gpu, held, targets)

@@ -5,20 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from torch import Tensor
 
-from mpad.classifier import MPADClassifier
 from mpad.errors import InputError
-from mpad.graph.batch import CorpusTensors
 from mpad.inputs import as_seed, as_texts
 from mpad.labels import Labels, as_labels, learn_labels
+from mpad.text_classifier import TextClassifier
 from mpad.training.device import find_device
 from mpad.training.eager import evaluate
-from mpad.training.examples import Examples, make_examples
+from mpad.training.examples import Corpus, Examples, make_examples
 from mpad.training.holdout import hold_out
 from mpad.training.loop import train_in_turn
 from mpad.training.progress import EpochReport, Sink, silent
@@ -36,7 +34,7 @@ class FoldResult:
 
     setting: int  # place among the estimators given
     fold: int
-    estimator: MPADClassifier  # fitted on the fold
+    estimator: TextClassifier  # fitted on the fold
     validation_accuracy: float
     test_accuracy: float
     best_epoch: int
@@ -47,7 +45,7 @@ class FoldResult:
 
 
 def cross_validate(
-    estimators: MPADClassifier | Sequence[MPADClassifier],
+    estimators: TextClassifier | Sequence[TextClassifier],
     X: Iterable[str],
     y: Any,
     *,
@@ -71,7 +69,7 @@ def cross_validate(
 
 
 def cross_validate_in_turn(
-    estimators: MPADClassifier | Sequence[MPADClassifier],
+    estimators: TextClassifier | Sequence[TextClassifier],
     X: Iterable[str],
     y: Any,
     *,
@@ -80,7 +78,7 @@ def cross_validate_in_turn(
     sink: Sink = silent,
 ) -> Iterator[FoldResult]:
     """The same, each result as soon as it is there: all at once where all train together, else one by one."""
-    settings = [estimators] if isinstance(estimators, MPADClassifier) else list(estimators)
+    settings = [estimators] if isinstance(estimators, TextClassifier) else list(estimators)
     _check_alike(settings)
     texts, truth = as_texts(X), as_labels(y)
     if len(texts) != len(truth):
@@ -89,9 +87,9 @@ def cross_validate_in_turn(
     targets = labels.encode(truth)
     seeds = [as_seed(setting.random_state) for setting in settings]
     folds = _folds(cv, texts, truth, seeds[0])
-    shared, graphs = settings[0]._build(texts, labels, seeds[0], never_tested(len(texts), folds))
+    shared, packed = settings[0]._build(texts, labels, seeds[0], never_tested(len(texts), folds))
     device = find_device(settings[0].device)
-    corpus = CorpusTensors(graphs, device)
+    corpus = shared.tensors(packed, device)
     vectors = shared.network.vectors.detach().to(device)
     tasks = [
         _task(setting, seed, corpus, targets, labels, vectors, fold)
@@ -105,7 +103,7 @@ def cross_validate_in_turn(
         setting, fold = divmod(number, len(folds))
         best = history.reports[history.best_epoch - 1]
         estimator = clone(settings[setting])
-        estimator._remember(replace(shared, network=task.network), history)
+        estimator._remember(shared.with_network(task.network), history)
         test_accuracy = best.watched_accuracy if watch else evaluate(task.network, _watched(task))[1]
         yield FoldResult(
             setting=setting,
@@ -135,9 +133,9 @@ def never_tested(n: int, folds: Sequence[Fold]) -> Rows:
 
 
 def _task(
-    setting: MPADClassifier,
+    setting: TextClassifier,
     seed: int,
-    corpus: CorpusTensors,
+    corpus: Corpus,
     targets: NDArray[Any],
     labels: Labels,
     vectors: Tensor,
@@ -150,11 +148,7 @@ def _task(
     if held is None:
         chosen, held = (chosen[part] for part in hold_out(targets[chosen], setting.validation_fraction, seed))
     network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(corpus.device)
-    if network.config.learn_vectors:
-        with torch.no_grad():
-            network.vectors.copy_(vectors)
-    else:
-        network.vectors = vectors  # type: ignore[assignment] # one table for all
+    network.set_vectors(vectors)
     return Task(
         network,
         make_examples(corpus, chosen, targets, weights),
@@ -164,7 +158,7 @@ def _task(
     )
 
 
-def _check_alike(settings: Sequence[MPADClassifier]) -> None:
+def _check_alike(settings: Sequence[TextClassifier]) -> None:
     if not settings:
         raise InputError("expected an estimator or several, found none")
     first = settings[0].get_params(deep=False)

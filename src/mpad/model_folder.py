@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from mpad.errors import DamagedModel, FutureFormat, MissingModelFile, ShapeMismatch
+from mpad.errors import DamagedModel, FutureFormat, MissingModelFile, ShapeMismatch, StoreError
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
 from mpad.models.config import MPADConfig
@@ -32,10 +32,20 @@ class ModelFolder:
     path: Path
     tokenizer: str
     vocabulary: Vocabulary
-    graph: GraphConfig
-    network: MPADConfig
+    kind: str  # which network
+    graph: GraphConfig | None  # None: the network reads words in their order
+    network: dict[str, Any]  # the network's shape
     labels: Labels
     estimator: dict[str, Any]
+
+    def mpad_config(self) -> MPADConfig:
+        """The shape of MPAD; of another network it says so."""
+        if self.kind != "mpad":
+            raise StoreError(f"{self.path}: the model is a '{self.kind}', not an 'mpad': mpad.zoo.load reads it")
+        try:
+            return MPADConfig(**self.network)
+        except (TypeError, ValueError) as error:
+            raise DamagedModel(f"{self.path / CONFIG}: {type(error).__name__}: {error}") from None
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """Read all tensors, the word vectors among them."""
@@ -50,7 +60,7 @@ class ModelFolder:
         for name, value in found.items():
             if value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise DamagedModel(f"{path}: the tensor '{name}' holds NaN or infinity")
-        shape = (self.network.n_words, self.network.vector_width)
+        shape = (self.network["n_words"], self.network["vector_width"])
         if VECTORS in found and found[VECTORS].shape != shape:
             raise ShapeMismatch(
                 f"{path}: the tensor '{VECTORS}' has shape {found[VECTORS].shape}, but {CONFIG} asks for {shape}: "
@@ -80,17 +90,20 @@ def read_folder(folder: str | Path) -> ModelFolder:
             folder,
             config["tokenizer"],
             Vocabulary(words, seen=int(config["words_seen"])),
-            GraphConfig(**config["graph"]),
-            MPADConfig(**config["network"]),
+            str(config.get("kind", "mpad")),
+            GraphConfig(**config["graph"]) if "graph" in config else None,
+            {"n_words": 0, "vector_width": 0, **config["network"]},
             Labels.from_json(config["labels"]),
             dict(config["estimator"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedModel(f"{folder / CONFIG}: {type(error).__name__}: {error}") from None
-    if found.vocabulary.n_rows != found.network.n_words:
+    if found.kind == "mpad":
+        found.mpad_config()
+    if found.vocabulary.n_rows != found.network["n_words"]:
         raise ShapeMismatch(
             f"{folder / VOCABULARY}: {len(words):,} words make {found.vocabulary.n_rows:,} rows, but {CONFIG} says "
-            f"{found.network.n_words:,}: the files are not of one model"
+            f"{found.network['n_words']:,}: the files are not of one model"
         )
     return found
 

@@ -20,18 +20,23 @@ from mpad.document_model import DocumentModel
 from mpad.errors import DamagedModel, ShapeMismatch, StoreError
 from mpad.model_folder import CONFIG, FORMAT, VECTORS, VOCABULARY, WEIGHTS, ModelFolder, read_folder
 from mpad.models.mpad import MPAD
+from mpad.models.network import Network
+from mpad.models.rivals import make_rival
+from mpad.sequence_model import SequenceModel
 from mpad.text.tokenizer import CallableTokenizer, Tokenizer, as_tokenizer
+from mpad.text_model import TextModel
 
 
-def save_model(model: DocumentModel, estimator: Mapping[str, Any], folder: str | Path, version: str) -> None:
+def save_model(model: TextModel, estimator: Mapping[str, Any], folder: str | Path, version: str) -> None:
     """Write the model, and the estimator's parameters beside it."""
     folder = Path(folder)
     check_destination(folder)
     config = {
         "format": FORMAT,
         "mpad": version,
+        "kind": model.kind,
         "tokenizer": _tokenizer_name(model.tokenizer),
-        "graph": asdict(model.graph_config),
+        **({"graph": asdict(model.graph_config)} if isinstance(model, DocumentModel) else {}),
         "network": asdict(model.network.config),
         "labels": model.labels.to_json(),
         "words_seen": model.vocabulary.seen,
@@ -82,17 +87,21 @@ def load_model(
     folder: str | Path,
     device: torch.device | str = "cpu",
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
-) -> tuple[DocumentModel, dict[str, Any]]:
+) -> tuple[TextModel, dict[str, Any]]:
     """Read a model and the estimator's parameters; `tokenizer` stands in for one that cannot be imported."""
     found = read_folder(folder)
-    network = MPAD(found.network)
-    _fill(network, found)
     chosen = as_tokenizer(found.tokenizer if tokenizer is None else tokenizer)
-    model = DocumentModel(chosen, found.vocabulary, found.graph, network.to(device).eval(), found.labels)
-    return model, found.estimator
+    if found.graph is not None:
+        network = MPAD(found.mpad_config())
+        _fill(network, found)
+        own = DocumentModel(chosen, found.vocabulary, found.graph, network.to(device).eval(), found.labels)
+        return own, found.estimator
+    rival = make_rival(found.kind, found.network)
+    _fill(rival, found)
+    return SequenceModel(found.kind, chosen, found.vocabulary, rival.to(device).eval(), found.labels), found.estimator
 
 
-def _fill(network: MPAD, folder: ModelFolder) -> None:
+def _fill(network: Network, folder: ModelFolder) -> None:
     path, tensors = folder.path / WEIGHTS, folder.tensors()
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     expected[VECTORS] = tuple(network.vectors.shape)
@@ -116,10 +125,12 @@ def as_json(value: Any) -> Any:
     """A constructor argument as JSON can hold it; what it cannot (a random generator) is left to its default."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return {str(key): float(item) for key, item in value.items()}
+        return {str(key): as_json(item) for key, item in value.items()}
     return getattr(value, "name", None)

@@ -9,8 +9,8 @@ from mpad.cli.data import ModelFolder, TextColumn, unlabelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
 if TYPE_CHECKING:
-    from mpad.document_model import DocumentModel
     from mpad.runtime import Runtime
+    from mpad.text_model import TextModel
 
 
 def run(
@@ -47,9 +47,11 @@ def run(
     print_rows(["label", "probability", *([f"p({name})" for name in classes] if proba else []), "text"], rows, form)
 
 
-def _load(model: Path, device: str) -> "Runtime | DocumentModel":
+def _load(model: Path, device: str) -> "Runtime | TextModel":
     """Read the model by the way that starts fastest: torch alone takes two seconds to import."""
-    if device == "cpu":
+    from mpad.model_folder import read_folder
+
+    if device == "cpu" and read_folder(model).kind == "mpad":
         from mpad import runtime
 
         return runtime.load(model)

@@ -14,11 +14,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpad import zoo
 from mpad.datasets.catalogue import CATALOGUE, FOLDS
 from mpad.errors import InputError
 from mpad.experiments import paper
 from mpad.models.config import VARIANTS
 from mpad.text.vectors import CORPUS
+from mpad.text_classifier import TextClassifier
 
 _LARGE = ("imdb", "sst1", "sst2", "yelp2013")
 _WIDE = ("imdb", "yelp2013")
@@ -34,7 +36,18 @@ _ABLATIONS: dict[str, dict[str, Any]] = {
     "mpad-no-master-skip": {"master_skip": False},
 }
 _VARIANTS = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
-MODELS = (*_VARIANTS, *_ABLATIONS, BASELINE)  # what can be run today
+# Where a rival's own paper trains its vectors further, so does it here.
+_RIVALS: dict[str, dict[str, Any]] = {
+    "cnn": {"learn_vectors": True, "batch_size": 50},
+    "dan": {"learn_vectors": True},
+    "lstmn": {},
+    "c-lstm": {"learn_vectors": True},
+    "disan": {"learn_vectors": True},
+    "lstm-grnn": {},
+    "hn-att": {"learn_vectors": True},
+    "widemlp": {"vectors": None, "vector_size": 1024, "batch_size": 16},
+}
+MODELS = (*_VARIANTS, *_ABLATIONS, *_RIVALS, BASELINE)  # what can be run today
 
 
 @dataclass(frozen=True)
@@ -52,9 +65,12 @@ class Cell:
     @property
     def setting(self) -> dict[str, Any]:
         """What tells this cell's records from others' of the same dataset and model."""
-        if self.model == BASELINE:
-            return {"preset": None, "tokenizer": None, "grouped": self.grouped}
-        return {"preset": self.preset, "tokenizer": self.tokenizer, "grouped": self.grouped}
+        preset = None if self.model == BASELINE or self.model in _RIVALS else self.preset
+        return {
+            "preset": preset,
+            "tokenizer": None if self.model == BASELINE else self.tokenizer,
+            "grouped": self.grouped,
+        }
 
     @property
     def runs(self) -> list[tuple[int, int]]:
@@ -82,26 +98,30 @@ def make_cell(
     return Cell(dataset, model, folds=tuple(folds), seeds=tuple(seeds), **setting)
 
 
-def estimator_options(cell: Cell, vectors: str | None) -> dict[str, Any]:
-    """The keyword arguments of MPADClassifier for a cell."""
-    own = vectors if cell.dataset != "yelp2013" else CORPUS
-    if own is None:
-        raise InputError(
-            f"{cell.dataset} is run with pretrained word vectors: name their file with --vectors or MPAD_VECTORS "
-            "(the paper: Google News, word2vec, 300 numbers a word)"
-        )
-    return {
-        "variant": _VARIANTS.get(cell.model, "mpad"),
-        **_ABLATIONS.get(cell.model, {}),
-        "preset": cell.preset,
+def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClassifier:
+    """The unfitted estimator of a cell; `options` stand before the protocol's."""
+    shared = {
         "tokenizer": cell.tokenizer,
-        "hidden": 128 if cell.dataset in _WIDE else 64,
-        "vectors": own,
+        "vectors": CORPUS if cell.dataset == "yelp2013" else vectors,
         "vector_size": 200,  # where they are learnt from the corpus
         "extra_words": 0,
         "max_epochs": 200,
         "patience": 10 if cell.dataset in _LARGE else 30,
     }
+    if cell.model in _RIVALS:
+        return zoo.make(cell.model, **{**_checked(cell, {**shared, **_RIVALS[cell.model]}), **options})
+    own = {"preset": cell.preset, "hidden": 128 if cell.dataset in _WIDE else 64, **_ABLATIONS.get(cell.model, {})}
+    name = cell.model if cell.model in _VARIANTS else "mpad"
+    return zoo.make(name, **{**_checked(cell, shared), **own, **options})
+
+
+def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:
+    if options["vectors"] is None and cell.model != "widemlp":
+        raise InputError(
+            f"{cell.dataset} is run with pretrained word vectors: name their file with --vectors or MPAD_VECTORS "
+            "(the paper: Google News, word2vec, 300 numbers a word)"
+        )
+    return options
 
 
 def table_models(table: str) -> tuple[str, ...]:

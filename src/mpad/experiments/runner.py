@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mpad.baseline import tfidf_svm, tfidf_svm_config
-from mpad.classifier import MPADClassifier
 from mpad.cross_validation import cross_validate_in_turn
 from mpad.datasets import load_dataset
 from mpad.experiments import provenance
-from mpad.experiments.protocol import BASELINE, Cell, estimator_options
+from mpad.experiments.protocol import BASELINE, Cell, make_estimator
 from mpad.experiments.records import Record, Records
 from mpad.experiments.splits import SplitCorpus, split
+from mpad.store import as_json
 from mpad.text.vectors import CORPUS
+from mpad.text_classifier import TextClassifier
 from mpad.training.progress import Sink, silent
 
 Run = tuple[int, int]  # fold, seed
@@ -55,10 +56,9 @@ class Runner:
             done(record)
 
     def _network(self, cell: Cell, corpus: SplitCorpus, missing: list[Run], sink: Sink) -> Iterator[Record]:
-        options = self._estimator_options(cell)
         origin = self._origin(cell, provenance.device_name(self.device))
         for folds, seeds in _blocks(missing):
-            settings = [MPADClassifier(**options, random_state=seed, device=self.device) for seed in seeds]
+            settings = [self._estimator(cell, random_state=seed, device=self.device) for seed in seeds]
             data, cv = (corpus.texts, corpus.labels), [corpus.splits[fold].rows for fold in folds]
             for result in cross_validate_in_turn(settings, *data, cv=cv, watch=False, sink=sink):
                 if result.estimator.interrupted_:
@@ -111,32 +111,27 @@ class Runner:
             self._loaded[key] = split(load_dataset(cell.dataset), cell.grouped)
         return self._loaded[key]
 
-    def _estimator_options(self, cell: Cell) -> dict[str, Any]:
-        return {**estimator_options(cell, self.vectors), **self.options}
-
-    def _vectors(self, cell: Cell) -> str | None:
-        """The word vectors of a cell, in words."""
-        if cell.model == BASELINE:
-            return None
-        vectors = self._estimator_options(cell)["vectors"]
-        return "word2vec on its own text" if vectors == CORPUS else provenance.describe_vectors(vectors)
+    def _estimator(self, cell: Cell, **options: Any) -> TextClassifier:
+        return make_estimator(cell, self.vectors, **{**self.options, **options})
 
     def _config(self, cell: Cell) -> dict[str, Any]:
         """Everything that decides what comes out, seed and device aside."""
         if cell.model == BASELINE:
             return tfidf_svm_config()
-        found = MPADClassifier(**self._estimator_options(cell)).get_params(deep=False)
-        found |= {"vectors": self._vectors(cell)}
+        found = {name: as_json(value) for name, value in self._estimator(cell).get_params(deep=False).items()}
+        if found["vectors"] is not None:
+            found["vectors"] = _vectors(found["vectors"])
         return {name: value for name, value in found.items() if name not in ("device", "random_state", "verbose")}
 
     def _origin(self, cell: Cell, device: str) -> dict[str, Any]:
         """What all records of a cell have in common."""
+        config = self._config(cell)
         return {
             "dataset": cell.dataset,
             "model": cell.model,
             **cell.setting,
-            "vectors": self._vectors(cell),
-            "config": self._config(cell),
+            "vectors": config.get("vectors"),
+            "config": config,
             "versions": provenance.versions(),
             "commit": provenance.commit(),
             "device": device,
@@ -154,6 +149,11 @@ def _blocks(runs: list[Run]) -> Iterator[tuple[list[int], list[int]]]:
         folds_of.setdefault(seed, []).append(fold)
     for folds in dict.fromkeys(tuple(folds) for folds in folds_of.values()):
         yield list(folds), [seed for seed, own in folds_of.items() if tuple(own) == folds]
+
+
+def _vectors(given: str) -> str:
+    """Word vectors, in words."""
+    return "word2vec on its own text" if given == CORPUS else provenance.describe_vectors(given)
 
 
 def _now() -> str:

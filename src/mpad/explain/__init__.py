@@ -11,16 +11,19 @@ from mpad.explain.document import Dissected, dissect
 from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.occlusion import occlusion_weights
 from mpad.explain.weights import PartWeights
+from mpad.text_model import TextModel
 
 __all__ = ["METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
 
 METHODS = ("occlusion", "attention")
 
 
-def explain(model: DocumentModel, text: str, label: Any = None, method: str = "occlusion") -> Explanation:
+def explain(model: TextModel, text: str, label: Any = None, method: str = "occlusion") -> Explanation:
     """Explain the model's answer on a text, for one class (by default the likeliest)."""
     if method not in METHODS:
         raise InputError(f"no method '{method}' (known: {', '.join(METHODS)})")
+    if not isinstance(model, DocumentModel):
+        raise InputError(f"only models over graphs of words can be explained so far; this one is a '{model.kind}'")
     if not isinstance(text, str):
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
     document = dissect(model, text)

@@ -19,6 +19,7 @@ def attention_weights(document: Dissected, output: Answer) -> PartWeights:
     edge u→v  what u's message is of v's inbox, times v's attention
     sentence  its attention in the hierarchical variants; else the sum over its words
     """
+    assert output.word_attention is not None
     node = output.word_attention.astype(np.float64).mean(0)
     graphs = document.graphs
     sentence = None

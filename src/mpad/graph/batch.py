@@ -139,10 +139,10 @@ class CorpusTensors:
     def take(self, documents: Tensor) -> GraphBatch:
         """Cut out these documents, in this order."""
         graph_count = self.n_graphs[documents]
-        graphs, graph_owner = _members(self.first_graph[documents], graph_count)
+        graphs, graph_owner = members(self.first_graph[documents], graph_count)
         size, edge_count = self.n_nodes[graphs], self.n_edges[graphs]
-        nodes, owner = _members(self.first_node[graphs], size)
-        edges, edge_owner = _members(self.first_edge[graphs], edge_count)
+        nodes, owner = members(self.first_node[graphs], size)
+        edges, edge_owner = members(self.first_edge[graphs], edge_count)
         shift = (size.cumsum(0) - size)[edge_owner]  # from "node of its graph" to "node of the batch"
         return GraphBatch(
             words=self.words[nodes].long(),
@@ -160,7 +160,7 @@ def _runs(starts: Tensor) -> tuple[Tensor, Tensor]:
     return starts[:-1], starts.diff()
 
 
-def _members(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def members(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """Members of runs that begin at `first` and are `count` long, and the run that each belongs to."""
     owner = torch.repeat_interleave(count)
     shift = first - (count.cumsum(0) - count)

@@ -1,7 +1,5 @@
 """MPAD: all four variants and every ablation, by configuration."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -9,6 +7,7 @@ from torch.nn import functional
 from mpad.graph.batch import GraphBatch
 from mpad.graph.planned import PlannedBatch
 from mpad.models.config import MPADConfig
+from mpad.models.network import Network, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
 from mpad.nn.messages import AuthorsMessagePassing, MessagePassing
@@ -17,16 +16,6 @@ from mpad.nn.norm import BatchNorm
 from mpad.nn.readout import Readout
 from mpad.nn.rows import RepeatedRows, StackedRows, embed_planned
 from mpad.nn.segments import Groups
-
-
-@dataclass(frozen=True)
-class Output:
-    """What the network says of a batch."""
-
-    logits: Tensor  # (n_documents, n_classes)
-    vectors: Tensor  # (n_documents, hidden), the document vectors that the last layer classifies
-    word_attention: Tensor  # (steps, n_nodes), sums to 1 over the words of a graph
-    sentence_attention: Tensor | None  # (steps or 1, n_graphs), sums to 1 over the sentences of a document
 
 
 class Level(nn.Module):
@@ -68,7 +57,7 @@ class Level(nn.Module):
         return functional.relu(self.dense(vector)), torch.stack([alpha for _, alpha in read])
 
 
-class MPAD(nn.Module):
+class MPAD(Network):
     """Message passing attention network: a batch of graphs of words → logits.
 
     words   H⁰ = word vectors, the master's row zero → Level over words → a vector per graph
@@ -78,14 +67,12 @@ class MPAD(nn.Module):
     then    dropout, and one linear map to the classes
     """
 
+    stackable = True
+    config: MPADConfig
+
     def __init__(self, config: MPADConfig) -> None:
-        super().__init__()
-        self.config = config
-        table = torch.zeros(config.n_words, config.vector_width)
-        if config.learn_vectors:
-            self.vectors = nn.Parameter(table)
-        else:
-            self.register_buffer("vectors", table, persistent=False)
+        super().__init__(config)
+        self.by_sentence = config.hierarchical
         # The paper says that it uses dropout, not where; here is where the authors' code has it too.
         self.input_dropout = Dropout(config.dropout, place=0)
         self.words = Level(config, config.vector_width, config.steps, config.master_node, first=True)

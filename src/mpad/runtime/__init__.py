@@ -61,13 +61,14 @@ class Runtime:
 def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None) -> Runtime:
     """Read a model folder; `tokenizer` stands in for one that cannot be imported here."""
     found = read_folder(folder)
+    config, graph = found.mpad_config(), found.graph or GraphConfig()
     tensors = found.tensors()
     try:
         vectors = tensors.pop(VECTORS)
-        network = Network(found.network, tensors, vectors)
+        network = Network(config, tensors, vectors)
     except (KeyError, ValueError) as error:
         raise DamagedModel(
             f"{found.path / WEIGHTS}: a tensor is missing or misshapen ({error}): these files are not of one model"
         ) from None
     chosen = as_tokenizer(found.tokenizer if tokenizer is None else tokenizer)
-    return Runtime(chosen, found.vocabulary, found.graph, network, found.labels)
+    return Runtime(chosen, found.vocabulary, graph, network, found.labels)

@@ -14,7 +14,7 @@ class Answer:
 
     logits: Floats  # (n_documents, n_classes)
     vectors: Floats  # (n_documents, hidden), the document vectors that the last layer classifies
-    word_attention: Floats  # (steps, n_nodes), sums to 1 over the words of a graph
+    word_attention: Floats | None  # (steps, n_nodes), sums to 1 over the words of a graph
     sentence_attention: Floats | None  # (steps or 1, n_graphs), sums to 1 over the sentences of a document
 
 
@@ -22,10 +22,11 @@ def join(answers: list[Answer]) -> Answer:
     """Put answers behind one another."""
     if len(answers) == 1:
         return answers[0]
+    words = [answer.word_attention for answer in answers if answer.word_attention is not None]
     sentences = [answer.sentence_attention for answer in answers if answer.sentence_attention is not None]
     return Answer(
         np.concatenate([answer.logits for answer in answers]),
         np.concatenate([answer.vectors for answer in answers]),
-        np.concatenate([answer.word_attention for answer in answers], axis=1),
+        np.concatenate(words, axis=1) if words else None,
         np.concatenate(sentences, axis=1) if sentences else None,
     )

@@ -1,17 +1,17 @@
 """Training step by step, operator by operator: on a CPU, and on any device that torch knows."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mpad.graph.batch import CorpusTensors, GraphBatch, stack_batches
-from mpad.models.mpad import MPAD
+from mpad.graph.batch import GraphBatch, stack_batches
+from mpad.models.network import Network
 from mpad.nn.dropout import Dropout, Noise
 from mpad.training.adam import FlatAdam
-from mpad.training.examples import Examples
+from mpad.training.examples import Corpus, Examples
 from mpad.training.loss import rightness, weighted_loss
 from mpad.training.stack import stack_models, unstack_models
 from mpad.training.task import Batches, Result, Task
@@ -89,7 +89,7 @@ class Eager:
             task.network.eval()
 
 
-def hear(network: MPAD, noise: "Noise | DeviceNoise") -> None:
+def hear(network: Network, noise: "Noise | DeviceNoise") -> None:
     """Let the network's dropout draw from this noise."""
     for module in network.modules():
         if isinstance(module, Dropout):
@@ -107,21 +107,21 @@ def _side_by_side(taken: Sequence[tuple[GraphBatch, Tensor, Tensor]]) -> tuple[G
     return batch, targets, torch.stack([filled(part) for _, _, part in taken])
 
 
-def _judge(network: MPAD, task: Task, train_loss: float) -> Result:
+def _judge(network: Network, task: Task, train_loss: float) -> Result:
     loss, accuracy = evaluate(network, task.examples if task.validation is None else task.validation)
     watched = None if task.watched is None else evaluate(network, task.watched)[1]
     return Result(train_loss, loss, accuracy, watched)
 
 
 @torch.no_grad()
-def evaluate(model: MPAD, examples: Examples) -> tuple[float, float]:
+def evaluate(model: Network, examples: Examples) -> tuple[float, float]:
     """Loss and accuracy; of many labels a document, accuracy is the share of right cells."""
     logits = torch.cat([model(batch).logits for batch in batches(examples.corpus, examples.documents)])
     loss = weighted_loss(logits, examples.targets, examples.weights)
     return float(loss), float(rightness(logits, examples.targets).mean())
 
 
-def batches(corpus: CorpusTensors, documents: Tensor) -> Iterator[GraphBatch]:
+def batches(corpus: Corpus, documents: Tensor) -> Iterator[Any]:
     """Cut documents, in order, into batches of about as many words each."""
     sizes = corpus.document_sizes(documents).cpu().numpy()
     number = np.cumsum(sizes) // _EVALUATION_NODES

@@ -1,21 +1,35 @@
 """What the network learns from: documents of a corpus with their targets and weights."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpad.graph.batch import CorpusTensors, GraphBatch
+
+class Corpus(Protocol):
+    """Documents on a device, of which batches can be cut."""
+
+    device: torch.device
+
+    def __len__(self) -> int: ...
+
+    def document_sizes(self, documents: Tensor) -> Tensor:
+        """What each of some documents costs, in words: (n,) int64."""
+        ...
+
+    def take(self, documents: Tensor) -> Any:
+        """Cut out these documents, in this order, as the network wants them."""
+        ...
 
 
 @dataclass(frozen=True)
 class Examples:
     """Some documents of a corpus, with what the network should say of them."""
 
-    corpus: CorpusTensors
+    corpus: Corpus
     documents: Tensor  # (n,) int64, into the corpus
     targets: Tensor  # (n,) int64 class numbers, or (n, n_classes) float indicators
     weights: Tensor  # (n,) float, what each counts in the loss
@@ -23,13 +37,13 @@ class Examples:
     def __len__(self) -> int:
         return self.documents.shape[0]
 
-    def take(self, rows: Tensor) -> tuple[GraphBatch, Tensor, Tensor]:
+    def take(self, rows: Tensor) -> tuple[Any, Tensor, Tensor]:
         """Cut out some of the examples: batch, targets, weights."""
         return self.corpus.take(self.documents[rows]), self.targets[rows], self.weights[rows]
 
 
 def make_examples(
-    corpus: CorpusTensors,
+    corpus: Corpus,
     documents: NDArray[np.int64],
     targets: NDArray[Any],
     weights: NDArray[np.float32] | None = None,

@@ -74,8 +74,13 @@ def _numbered(sink: Sink, model: int) -> Sink:
 
 
 def _stacking_pays(tasks: Sequence[Task]) -> bool:
-    """On a GPU always; on a CPU where batches are so small that starting operators takes most of the time."""
+    """On a GPU always; on a CPU where batches are so small that starting operators takes most of the time.
+
+    Networks that cannot be stacked train one after another.
+    """
     examples = tasks[0].examples
+    if not tasks[0].network.stackable:
+        return False
     if examples.documents.device.type != "cpu":
         return True
     words = float(examples.corpus.document_sizes(examples.documents).float().mean())
@@ -93,12 +98,13 @@ def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge]) -> I
     """Run epochs; give the reports of the models that have not run out of patience."""
     config = tasks[0].config
     generators = [np.random.default_rng(task.config.seed) for task in tasks]
+    sizes = [_sizes(task) for task in tasks]
 
     def prepare() -> None:
         engine.prepare(
             [
-                shuffled_batches(len(task.examples), config.batch_size, generator)
-                for task, generator in zip(tasks, generators, strict=True)
+                shuffled_batches(len(task.examples), config.batch_size, generator, own)
+                for task, generator, own in zip(tasks, generators, sizes, strict=True)
             ]
         )
 
@@ -131,10 +137,26 @@ def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge]) -> I
         yield found
 
 
-def shuffled_batches(n: int, batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Rows 0 … n − 1 in a fresh random order, cut into batches."""
+def _sizes(task: Task) -> NDArray[np.int64] | None:
+    examples = task.examples
+    return examples.corpus.document_sizes(examples.documents).cpu().numpy() if task.config.by_length else None
+
+
+def shuffled_batches(
+    n: int, batch_size: int, generator: np.random.Generator, sizes: NDArray[np.int64] | None = None
+) -> list[NDArray[np.int64]]:
+    """Rows 0 … n − 1 in a fresh random order, cut into batches.
+
+    With `sizes`, rows are sorted by size within stretches of fifty batches, and the batches then shuffled: rows of a
+    batch have about the same size, and still meet others every epoch.
+    """
     order = generator.permutation(n)
+    if sizes is not None:
+        stretch = 50 * batch_size
+        parts = [order[start : start + stretch] for start in range(0, n, stretch)]
+        order = np.concatenate([part[np.argsort(sizes[part], kind="stable")] for part in parts])
     cuts = np.arange(batch_size, n, batch_size)
     if len(cuts) and n - cuts[-1] == 1:  # a last batch of one has no variance: it joins the one before
         cuts = cuts[:-1]
-    return np.split(order, cuts)
+    batches = np.split(order, cuts)
+    return batches if sizes is None else [batches[k] for k in generator.permutation(len(batches))]

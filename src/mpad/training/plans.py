@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.planned import PlannedBatch, PlannedCorpus, PlanSize
-from mpad.training.examples import Examples
+from mpad.training.examples import Corpus, Examples
 from mpad.training.recording import Recording
 
 _UNIT = 128  # rows; slabs are whole multiples, so that products can be cut evenly
@@ -76,7 +76,7 @@ class Plans:
 class Known:
     """Targets and weights of each model's documents, found by document."""
 
-    def __init__(self, corpus: CorpusTensors, examples: Sequence[Examples]) -> None:
+    def __init__(self, corpus: Corpus, examples: Sequence[Examples]) -> None:
         self.documents = [part.documents.cpu().numpy() for part in examples]
         shape = len(examples), len(corpus), *examples[0].targets.shape[1:]
         self._targets = examples[0].targets.new_zeros(shape)

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mpad.graph.batch import CorpusTensors
 from mpad.graph.planned import PlannedBatch, PlanSize
 from mpad.nn import kernels
 from mpad.training.adam import FlatParameters
@@ -25,6 +26,8 @@ from mpad.training.task import Batches, Result, Task
 
 def can_replay(tasks: Sequence[Task]) -> bool:
     """Whether these models train on a GPU, over one corpus, and Triton is there."""
+    if not tasks[0].network.stackable:
+        return False
     held = [part for task in tasks for part in (task.examples, task.validation, task.watched) if part is not None]
     corpora = {id(part.corpus) for part in held}
     return len(corpora) == 1 and kernels.run_on(tasks[0].examples.documents)
@@ -39,14 +42,16 @@ class Replay:
         from mpad.nn.kernels.noise import DeviceNoise
 
         self._tasks = tasks
-        self._corpus = tasks[0].examples.corpus
+        corpus = tasks[0].examples.corpus
+        assert isinstance(corpus, CorpusTensors)  # as can_replay has seen
+        self._corpus = corpus
         self.network = stack_models([task.network for task in tasks])
         self._parameters = FlatParameters((p for p in self.network.parameters() if p.requires_grad), len(tasks))
         flat = self._parameters.flat
         self._moments = torch.zeros_like(flat), torch.zeros_like(flat)
         self._rates = flat.new_tensor([task.config.learning_rate for task in tasks])
         seeds = torch.tensor([task.config.seed for task in tasks], device=flat.device)
-        self._noise = DeviceNoise(seeds, flat.new_tensor([task.network.dropout.p for task in tasks]))
+        self._noise = DeviceNoise(seeds, flat.new_tensor([task.network.config.dropout for task in tasks]))
         hear(self.network, self._noise)
         self._plans = Plans(self._corpus)
         self._recorder = Recorder(self._plans.corpus, len(tasks))

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from mpad.errors import InputError
-from mpad.models.mpad import MPAD
+from mpad.models.network import Network
+from mpad.nn.dropout import Dropout
 
 
-def stack_models(models: Sequence[MPAD]) -> MPAD:
+def stack_models(models: Sequence[Network]) -> Network:
     """One model that computes all of them side by side, each on its own slab of rows.
 
     Models may differ in their weights and their dropout rates, not in their shape. Fixed word vectors that are the
@@ -20,7 +21,7 @@ def stack_models(models: Sequence[MPAD]) -> MPAD:
     if len(shapes) != 1:
         raise InputError(f"only models of one architecture train together; found {len(shapes)} different ones")
     stacked = deepcopy(models[0])
-    stacked.vectors = _stacked_vectors(models)  # type: ignore[assignment]
+    stacked.vectors = _stacked_vectors(models)
     with torch.no_grad():
         for name, module in stacked.named_modules():
             own = [model.get_submodule(name) for model in models]
@@ -31,17 +32,18 @@ def stack_models(models: Sequence[MPAD]) -> MPAD:
             for key in module._buffers:
                 if key != "vectors" and module._buffers[key] is not None:
                     module._buffers[key] = torch.stack([other._buffers[key] for other in own])  # type: ignore[misc]
-    for place in ("input_dropout", "dropout"):
-        getattr(stacked, place).rates = tuple(getattr(model, place).p for model in models)
+    for name, module in stacked.named_modules():
+        if isinstance(module, Dropout):
+            module.rates = tuple(getattr(model.get_submodule(name), "p") for model in models)  # noqa: B009, for mypy
     return stacked
 
 
-def _shape(model: MPAD) -> tuple[object, ...]:
+def _shape(model: Network) -> tuple[object, ...]:
     config = model.config
     return tuple(value for name, value in vars(config).items() if name != "dropout")
 
 
-def _stacked_vectors(models: Sequence[MPAD]) -> Tensor:
+def _stacked_vectors(models: Sequence[Network]) -> Tensor:
     tables = [model.vectors.detach() for model in models]
     if models[0].config.learn_vectors:
         return nn.Parameter(torch.stack(tables))
@@ -50,7 +52,7 @@ def _stacked_vectors(models: Sequence[MPAD]) -> Tensor:
     return torch.stack(tables)
 
 
-def unstack_models(stacked: MPAD, models: Sequence[MPAD]) -> None:
+def unstack_models(stacked: Network, models: Sequence[Network]) -> None:
     """Give each model its own weights back."""
     with torch.no_grad():
         states = stacked.state_dict()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.models.mpad import MPAD
+from mpad.models.network import Network
 from mpad.training.examples import Examples
 
 
@@ -17,6 +17,7 @@ class TrainingConfig:
     """How to train: Adam on cross-entropy, the best epoch kept.
 
     schedule: "constant", or "halving" the rate every 50 epochs, as the authors' code does.
+    by_length: batches of documents of about the same length, for networks that pad.
     patience: epochs without a better validation accuracy before stopping; None: never.
     """
 
@@ -26,6 +27,7 @@ class TrainingConfig:
     learning_rate: float = 0.001
     schedule: Literal["constant", "halving"] = "constant"
     seed: int = 0
+    by_length: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "batch_size"):
@@ -42,7 +44,7 @@ class TrainingConfig:
 class Task:
     """One model to train. Nothing is ever chosen by the `watched` examples; their accuracy is only reported."""
 
-    network: MPAD
+    network: Network
     examples: Examples
     validation: Examples | None
     config: TrainingConfig
@@ -65,7 +67,7 @@ class Result:
 class Engine(Protocol):
     """What trains models, one or several at once, epoch by epoch."""
 
-    network: MPAD  # the one that trains; with a leading axis where `stacked`
+    network: Network  # the one that trains; with a leading axis where `stacked`
     stacked: bool
 
     def prepare(self, orders: Sequence[Batches]) -> None:

@@ -1,0 +1,57 @@
+"""DAN: the deep averaging network (Iyyer et al., ACL 2015)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from mpad.errors import InputError
+from mpad.models.network import Network, NetworkConfig, Output
+from mpad.nn.dropout import Dropout
+from mpad.nn.linear import Linear
+from mpad.nn.segments import segment_sum
+from mpad.sequence.batch import WordBatch
+
+
+@dataclass(frozen=True)
+class DANConfig(NetworkConfig):
+    """Layers after the mean, their width, and the share of words that are dropped while training."""
+
+    layers: int = 3
+    hidden: int = 300
+    word_dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.layers < 1 or self.hidden < 1:
+            raise InputError(f"layers and hidden must be at least 1, not {self.layers} and {self.hidden}")
+        if not 0.0 <= self.word_dropout < 1.0:
+            raise InputError(f"word_dropout must be at least 0 and below 1, not {self.word_dropout}")
+
+
+class DAN(Network):
+    """The mean of the word vectors, through dense layers.
+
+    z⁰ = Σ rᵢ vᵢ / Σ rᵢ with rᵢ ~ Bernoulli(1 − word_dropout)    zᵏ = ReLU(zᵏ⁻¹ W + b)    logits = drop(zᴸ) W + b
+
+    v: (words, vector_width) → z: (documents, hidden). A document without words has a mean of zero.
+    """
+
+    def __init__(self, config: DANConfig) -> None:
+        super().__init__(config)
+        self.word_dropout = Dropout(config.word_dropout, place=0)
+        widths = [config.vector_width, *[config.hidden] * config.layers]
+        self.layers = nn.ModuleList(Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True))
+        self.dropout = Dropout(config.dropout, place=1)
+        self.classes = Linear(config.hidden, config.n_classes)
+
+    def forward(self, batch: WordBatch) -> Output:
+        """Words → logits."""
+        rows = self.vectors.index_select(0, batch.words)
+        kept = (self.word_dropout(rows.new_ones(rows.shape[0], 1)) > 0).to(rows.dtype)
+        both = segment_sum(torch.cat([rows * kept, kept], dim=1), batch.owner, batch.n_documents)
+        z = both[:, :-1] / both[:, -1:].clamp(min=1)
+        for layer in self.layers:
+            z = functional.relu(layer(z))
+        return Output(self.classes(self.dropout(z)), z)

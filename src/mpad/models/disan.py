@@ -1,0 +1,95 @@
+"""DiSAN: directional self-attention, each feature with weights of its own (Shen et al., AAAI 2018)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mpad.errors import InputError
+from mpad.models.network import Network, NetworkConfig, Output
+from mpad.nn.dropout import Dropout
+from mpad.nn.linear import Linear
+from mpad.nn.pooling import masked_softmax
+from mpad.sequence.batch import WordBatch
+
+_SCALE = 5.0  # c in the paper: keeps the scores within ± 5
+
+
+@dataclass(frozen=True)
+class DiSANConfig(NetworkConfig):
+    """Units, and how many words of a document are read: attention costs their square times the units."""
+
+    hidden: int = 300
+    longest: int = 128
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hidden < 1 or self.longest < 1:
+            raise InputError(f"hidden and longest must be at least 1, not {self.hidden} and {self.longest}")
+
+
+def directional_mask(n: int, forward: bool) -> Tensor:
+    """Whether place j may look at place i: earlier ones forwards, later ones backwards, never itself. (j, i) bool."""
+    place = torch.arange(n)
+    return place[:, None] > place[None] if forward else place[:, None] < place[None]
+
+
+class DirectionalAttention(nn.Module):
+    """One direction (eqs. 13 to 19 of the paper).
+
+    h = ELU(x W + b)    f(h_i, h_j) = c · tanh((h_i W₁ + h_j W₂ + b) / c), masked by direction
+    s_j = Σ_i softmax_i(f(h_i, h_j)) ⊙ h_i    u = F ⊙ h + (1 − F) ⊙ s,  F = σ(s W₃ + h W₄ + b)
+
+    x: (rows, longest, in) → u: (rows, longest, hidden). A place with nowhere to look has s = 0.
+    """
+
+    def __init__(self, in_width: int, hidden: int, forward: bool) -> None:
+        super().__init__()
+        self.looks_back = forward
+        self.map = Linear(in_width, hidden)
+        self.of_other = Linear(hidden, hidden, bias=False)
+        self.of_self = Linear(hidden, hidden)
+        self.gate_of_context = Linear(hidden, hidden, bias=False)
+        self.gate_of_self = Linear(hidden, hidden)
+
+    def forward(self, x: Tensor, real: Tensor) -> Tensor:
+        """Words → words in their context."""
+        h = functional.elu(self.map(x))
+        pair = self.of_other(h)[:, None] + self.of_self(h)[:, :, None]  # (rows, j, i, hidden)
+        allowed = directional_mask(x.shape[1], self.looks_back).to(x.device) & real[:, None]
+        weights = masked_softmax(_SCALE * torch.tanh(pair / _SCALE), allowed[..., None], dim=2)
+        s = torch.einsum("rjid,rid->rjd", weights, h)
+        gate = torch.sigmoid(self.gate_of_context(s) + self.gate_of_self(h))
+        return gate * h + (1 - gate) * s
+
+
+class DiSAN(Network):
+    """Both directions, then one vector for the document by attention on each feature.
+
+    u = [DiSA→(x) ; DiSA←(x)]    z = Σ_t softmax_t(ELU(u W₁ + b) W₂ + b) ⊙ u    logits = drop(ELU(z W + b)) W + b
+
+    x: (words, vector_width) → z: (documents, 2 · hidden). Words beyond `longest` are not read.
+    """
+
+    def __init__(self, config: DiSANConfig) -> None:
+        super().__init__(config)
+        width = 2 * config.hidden
+        self.input_dropout = Dropout(config.dropout, place=0)
+        self.directions = nn.ModuleList(
+            DirectionalAttention(config.vector_width, config.hidden, forward) for forward in (True, False)
+        )
+        self.score = nn.Sequential(Linear(width, width), nn.ELU(), Linear(width, width))
+        self.dense = Linear(width, config.hidden)
+        self.dropout = Dropout(config.dropout, place=1)
+        self.classes = Linear(config.hidden, config.n_classes)
+
+    def forward(self, batch: WordBatch) -> Output:
+        """Words → logits."""
+        rows = batch.documents()
+        words, real = rows.words[:, : self.config.longest], rows.real[:, : self.config.longest]
+        x = self.input_dropout(functional.embedding(words, self.vectors))
+        u = torch.cat([direction(x, real) for direction in self.directions], dim=-1)
+        z = (masked_softmax(self.score(u), real[..., None], dim=1) * u).sum(1)
+        vectors = functional.elu(self.dense(z))
+        return Output(self.classes(self.dropout(vectors)), vectors)

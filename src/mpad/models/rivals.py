@@ -1,0 +1,48 @@
+"""The rivals' networks by name, each with its configuration."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from mpad.errors import DamagedModel, InputError
+from mpad.models.c_lstm import CLSTM, CLSTMConfig
+from mpad.models.cnn import CNN, CNNConfig
+from mpad.models.dan import DAN, DANConfig
+from mpad.models.disan import DiSAN, DiSANConfig
+from mpad.models.hn_att import HNATT, HNATTConfig
+from mpad.models.lstm_grnn import LSTMGRNN, LSTMGRNNConfig
+from mpad.models.lstmn import LSTMN, LSTMNConfig
+from mpad.models.network import Network, NetworkConfig
+from mpad.models.widemlp import WideMLP, WideMLPConfig
+
+RIVALS: dict[str, tuple[type[Network], type[NetworkConfig]]] = {
+    "cnn": (CNN, CNNConfig),
+    "dan": (DAN, DANConfig),
+    "lstmn": (LSTMN, LSTMNConfig),
+    "c-lstm": (CLSTM, CLSTMConfig),
+    "disan": (DiSAN, DiSANConfig),
+    "lstm-grnn": (LSTMGRNN, LSTMGRNNConfig),
+    "hn-att": (HNATT, HNATTConfig),
+    "widemlp": (WideMLP, WideMLPConfig),
+}
+
+
+def find_rival(name: str) -> tuple[type[Network], type[NetworkConfig]]:
+    """The network of that name and its configuration."""
+    if name not in RIVALS:
+        raise InputError(f"no network '{name}' (known: {', '.join(RIVALS)})")
+    return RIVALS[name]
+
+
+def rival_options(name: str) -> set[str]:
+    """What can be chosen of that network, beside what all networks have."""
+    return {field.name for field in fields(find_rival(name)[1])} - {field.name for field in fields(NetworkConfig)}
+
+
+def make_rival(name: str, config: Mapping[str, Any]) -> Network:
+    """An untrained network of that name, of the shape that a saved configuration says."""
+    network, shape = find_rival(name)
+    try:
+        return network(shape(**config))
+    except TypeError as error:
+        raise DamagedModel(f"not a configuration of '{name}': {error}") from None

@@ -1,0 +1,199 @@
+"""What all our estimators of networks have in common: scikit-learn's contract over raw text."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mpad.errors import InputError
+from mpad.inputs import as_seed, as_texts, as_validation, as_weights
+from mpad.labels import Labels, as_labels, learn_labels
+from mpad.models.network import Network
+from mpad.store import as_json, load_model, save_model
+from mpad.text.tokenizer import Tokenizer, as_tokenizer
+from mpad.text.vectors import CORPUS, WordVectors, load_vectors, random_vectors, train_vectors
+from mpad.text.vocabulary import Vocabulary, learn_vocabulary
+from mpad.text_model import TextModel
+from mpad.training.device import find_device
+from mpad.training.examples import make_examples
+from mpad.training.holdout import hold_out
+from mpad.training.loop import History, train
+from mpad.training.progress import Sink, silent, to_stderr
+from mpad.training.task import Task, TrainingConfig
+from mpad.version import __version__
+
+
+class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """An estimator of a network over raw text; what stands here is the same for every network."""
+
+    tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]
+    vectors: str | Path | None
+    vector_size: int
+    extra_words: int
+    min_count: int
+    max_epochs: int
+    patience: int | None
+    batch_size: int
+    learning_rate: float
+    dropout: float
+    validation_fraction: float
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    device: str
+    random_state: int | np.random.RandomState | None
+    verbose: bool
+
+    @abstractmethod
+    def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> Network:
+        """An untrained network; its random weights may be drawn by torch's own generator."""
+
+    @abstractmethod
+    def _make_model(self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels) -> TextModel:
+        """The network with all that it needs to read text."""
+
+    @abstractmethod
+    def _training_config(self, seed: int) -> TrainingConfig:
+        """How to train."""
+
+    def fit(
+        self,
+        X: Iterable[str],
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        validation: tuple[Iterable[str], Any] | None = None,
+        sink: Sink | None = None,
+    ) -> Self:
+        """Learn from texts X and labels y, or a binary indicator matrix y for many labels a document.
+
+        `validation`, texts and labels, chooses the best epoch instead of a held-out part of X. `sink` is called
+        with an EpochReport after every epoch. Ctrl-C ends training and keeps the best epoch so far.
+        """
+        texts, y = as_texts(X), as_labels(y)
+        if len(texts) != len(y):
+            raise InputError(f"X has {len(texts):,} documents but y has {len(y):,} labels")
+        labels = learn_labels(y)
+        targets = labels.encode(y)
+        weights = labels.weights(self.class_weight, targets) * as_weights(sample_weight, len(texts))
+        seed = as_seed(self.random_state)
+        training = self._training_config(seed)
+        device = find_device(self.device)
+        model, packed = self._build(texts, labels, seed)
+        if validation is None:
+            chosen, held = hold_out(targets, self.validation_fraction, seed)
+        else:
+            checked, truth = as_validation(validation, labels)
+            chosen, held = np.arange(len(texts)), np.arange(len(texts), len(texts) + len(checked))
+            texts, targets = texts + checked, np.concatenate([targets, truth])
+            weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
+            packed = model.pack(texts)
+        corpus = model.tensors(packed, device)
+        examples = make_examples(corpus, chosen, targets, weights)
+        checks = make_examples(corpus, held, targets) if len(held) else None
+        task = Task(model.network.to(device), examples, checks, training)
+        (history,) = train([task], sink or (to_stderr if self.verbose else silent))
+        self._remember(model, history)
+        return self
+
+    def _build(
+        self, texts: list[str], labels: Labels, seed: int, vectors_from: NDArray[np.int64] | None = None
+    ) -> tuple[TextModel, Any]:
+        """Make an untrained model that can read these texts, and the texts as it reads them.
+
+        Vectors of the corpus are learnt from all its texts, or from the rows `vectors_from` alone.
+        """
+        tokenizer = as_tokenizer(self.tokenizer)
+        vocabulary, corpus = learn_vocabulary(texts, tokenizer, self._by_sentence, self.min_count)
+        source = texts if vectors_from is None else [texts[row] for row in vectors_from]
+        vectors = self._word_vectors(source, tokenizer, vocabulary, seed)
+        network = self._network(len(labels), len(vectors.rows), vectors.width, seed)
+        rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
+        network.set_vectors(rows if network.config.learn_vectors else rows.half().float())
+        model = self._make_model(tokenizer, vectors.vocabulary, network, labels)
+        return model, model.packed(corpus.with_vocabulary_grown(len(vocabulary), len(vectors.vocabulary)))
+
+    @property
+    def _by_sentence(self) -> bool:
+        """Whether documents are read as runs of sentences."""
+        return self._network(2, 1, 1, 0).by_sentence
+
+    def _network(self, n_classes: int, n_words: int, vector_width: int, seed: int) -> Network:
+        """Make an untrained network, its word vectors still empty."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self._make_network(n_classes, n_words, vector_width)
+
+    def _word_vectors(self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int) -> WordVectors:
+        if self.vectors is None:
+            return random_vectors(vocabulary, self.vector_size, seed)
+        if self.vectors == CORPUS:
+            return train_vectors(texts, tokenizer, vocabulary, self.vector_size, seed)
+        return load_vectors(self.vectors, vocabulary, self.extra_words, seed)
+
+    def _remember(self, model: TextModel, history: History) -> None:
+        self.model_ = model
+        self.classes_ = model.labels.classes
+        self.history_ = history.reports
+        self.best_epoch_ = history.best_epoch
+        self.n_iter_ = len(history.reports)
+        self.interrupted_ = history.interrupted
+
+    def decision_function(self, X: Iterable[str]) -> NDArray[np.float32]:
+        """Scores before softmax or sigmoid: (n, n_classes); of two classes, the second's lead over the first: (n,)."""
+        check_is_fitted(self)
+        logits = self.model_.logits(as_texts(X))
+        if len(self.classes_) == 2 and not self.model_.labels.multilabel:
+            return np.asarray(logits[:, 1] - logits[:, 0])
+        return logits
+
+    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
+        """Probability of each class: (n, n_classes)."""
+        check_is_fitted(self)
+        return self.model_.probabilities(as_texts(X))
+
+    def predict(self, X: Iterable[str]) -> NDArray[Any]:
+        """Label of each document: (n,), or indicators (n, n_classes) for many labels a document."""
+        check_is_fitted(self)
+        return self.model_.labels.decide(self.model_.logits(as_texts(X)))
+
+    def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
+        """Vector of each document, as the last layer sees it: (n, width)."""
+        check_is_fitted(self)
+        return self.model_.vectors(as_texts(X))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model to a folder (config.json, vocabulary.json, model.safetensors)."""
+        check_is_fitted(self)
+        parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
+        save_model(self.model_, {**parameters, "best_epoch_": self.best_epoch_}, folder, __version__)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        device: str = "auto",
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+    ) -> Self:
+        """Read a fitted model; `tokenizer` hands in a function that cannot be imported by name here."""
+        model, parameters = load_model(folder, find_device(device), tokenizer)
+        known = set(cls._get_param_names())
+        estimator = cls(**{name: value for name, value in parameters.items() if name in known})
+        estimator.tokenizer = model.tokenizer.name if tokenizer is None else tokenizer
+        estimator._remember(model, History([], int(parameters.get("best_epoch_", 0)), interrupted=False))
+        return estimator
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_label = True
+        tags.non_deterministic = self.random_state is None
+        return tags

@@ -1,0 +1,106 @@
+"""The whole flow as one value: text → answers. What training makes, explanations ask and folders keep."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mpad.labels import Labels
+from mpad.models.network import Network, Output
+from mpad.runtime.answer import Answer, join
+from mpad.text.tokenizer import Tokenizer
+from mpad.text.vocabulary import EncodedCorpus, Vocabulary
+from mpad.training.eager import batches
+from mpad.training.examples import Corpus
+
+
+class TextModel(ABC):
+    """A trained network with all that it needs to read raw text."""
+
+    kind: str  # the name by which its folder tells what it is
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    network: Any  # a Network
+    labels: Labels
+
+    @abstractmethod
+    def packed(self, corpus: EncodedCorpus) -> Any:
+        """Ids → documents as the network reads them."""
+
+    @abstractmethod
+    def tensors(self, packed: Any, device: torch.device) -> Corpus:
+        """Those documents on a device, to cut batches of."""
+
+    def pack(self, texts: Sequence[str]) -> Any:
+        """Text → documents as the network reads them."""
+        return self.packed(self.vocabulary.encode(texts, self.tokenizer, sentences=self.network.by_sentence))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network lives."""
+        network: Network = self.network
+        return network.vectors.device
+
+    def with_network(self, network: Network) -> Self:
+        """The same reading of text, with another network."""
+        return replace(self, network=network)  # type: ignore[type-var] # subclasses are dataclasses
+
+    def answer(self, packed: Any) -> Answer:
+        """Packed documents → logits, document vectors and attention, in their order."""
+        return self.answer_by_torch(packed)
+
+    @torch.no_grad()
+    def answer_by_torch(self, packed: Any) -> Answer:
+        """The same from the network that was trained."""
+        self.network.eval()
+        corpus = self.tensors(packed, self.device)
+        everything = torch.arange(len(corpus), device=self.device)
+        return join([_as_answer(self.network(batch)) for batch in batches(corpus, everything)])
+
+    def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Text → logits: (n_texts, n_classes)."""
+        if not len(texts):
+            return np.zeros((0, len(self.labels)), np.float32)
+        return self.answer(self.pack(texts)).logits
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Text → document vectors, as the last layer sees them: (n_texts, width)."""
+        if not len(texts):
+            return np.zeros((0, self.network.classes.in_features), np.float32)
+        return self.answer(self.pack(texts)).vectors
+
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Text → probabilities: (n_texts, n_classes)."""
+        return self.labels.probabilities(self.logits(texts))
+
+    def summary(self) -> dict[str, Any]:
+        """Facts about the model, for people."""
+        network: Network = self.network
+        return {
+            "model": self.kind,
+            "classes": [str(label) for label in self.labels.classes],
+            "multilabel": self.labels.multilabel,
+            "words": len(self.vocabulary),
+            "words seen in training": self.vocabulary.seen,
+            "vector width": network.config.vector_width,
+            "vectors": "learnt" if network.config.learn_vectors else "fixed",
+            "parameters": sum(parameter.numel() for parameter in network.parameters()),
+            "tokenizer": self.tokenizer.name,
+        }
+
+
+def _as_answer(output: Output) -> Answer:
+    def array(tensor: torch.Tensor) -> NDArray[np.float32]:
+        return np.asarray(tensor.float().cpu().numpy())
+
+    words, sentences = output.word_attention, output.sentence_attention
+    return Answer(
+        array(output.logits),
+        array(output.vectors),
+        None if words is None else array(words),
+        None if sentences is None else array(sentences),
+    )
