@@ -40,6 +40,15 @@ def test_a_fold_is_what_fit_alone_makes_of_it(fruit_corpus, batch_size):
         assert np.allclose(result.estimator.predict_proba(texts), alone.predict_proba(texts), atol=5e-3)
 
 
+def test_a_seed_learns_the_same_beside_others(fruit_corpus):
+    """Its own word rows included, where these are learnt."""
+    everything = np.arange(len(fruit_corpus[0]))
+    settings = [quick(random_state=seed, max_epochs=1) for seed in (0, 1)]
+    _, beside = cross_validate(settings, *fruit_corpus, cv=[(everything, everything[:20])])
+    alone = clone(settings[1]).fit(*fruit_corpus)
+    assert beside.reports[0].train_loss == pytest.approx(alone.history_[0].train_loss, abs=1e-4)
+
+
 def test_splitters_and_reports(fruit_corpus):
     seen = []
     results = cross_validate(quick(max_epochs=2), *fruit_corpus, cv=KFold(2), sink=seen.append)
@@ -76,8 +85,11 @@ def test_triples_say_which_documents_choose_the_epoch(fruit_corpus):
     assert result.reports[0].train_loss == pytest.approx(alone.history_[0].train_loss, abs=0.05)
     held = result.estimator.score(texts[80:100], labels[80:100])
     assert held == pytest.approx(result.validation_accuracy) and result.test.tolist() == list(range(100, 120))
-    with pytest.raises(InputError, match="fold 0: expected"):
-        cross_validate(quick(), texts, labels, cv=[(rows,)])
+    for wrong in ((rows,), (rows, rows + 1), (rows, rows[:0]), (rows, rows / 2)):
+        with pytest.raises(InputError, match="fold 0: expected"):
+            cross_validate(quick(), texts, labels, cv=[wrong])
+    (masked,) = cross_validate(quick(), texts, labels, cv=[(rows < 80, (80 <= rows) & (rows < 100), rows >= 100)])
+    assert masked.test_accuracy == result.test_accuracy
 
 
 @pytest.mark.parametrize(("batch_size", "together"), [(16, 3), (200, 1)])

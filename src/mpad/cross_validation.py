@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
@@ -13,6 +14,7 @@ from torch import Tensor
 from mpad.errors import InputError
 from mpad.inputs import as_seed, as_texts
 from mpad.labels import Labels, as_labels, learn_labels
+from mpad.text.vectors import random_rows
 from mpad.text_classifier import TextClassifier
 from mpad.training.device import find_device
 from mpad.training.eager import evaluate
@@ -149,6 +151,8 @@ def _task(
         chosen, held = (chosen[part] for part in hold_out(targets[chosen], setting.validation_fraction, seed))
     network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(corpus.device)
     network.set_vectors(vectors)
+    if setting.vectors is None:  # learnt from scratch, each model from rows of its own
+        network.set_vectors(torch.from_numpy(random_rows(vectors.shape[0], vectors.shape[1], seed)).to(corpus.device))
     return Task(
         network,
         make_examples(corpus, chosen, targets, weights),
@@ -181,6 +185,16 @@ def _folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int) -> list[
     for number, parts in enumerate(cv.split(texts, y) if hasattr(cv, "split") else cv):
         if len(parts) not in (2, 3):
             raise InputError(f"fold {number}: expected (training, test) or (training, validation, test) rows")
-        training, *held, test = (np.asarray(part, np.int64) for part in parts)
+        training, *held, test = (_rows(part, len(texts), number) for part in parts)
         folds.append((training, held[0] if held else None, test))
     return folds
+
+
+def _rows(part: Any, n: int, fold: int) -> Rows:
+    """Row numbers, or a mask as long as the documents, as row numbers."""
+    rows = np.asarray(part)
+    if rows.dtype == bool and rows.shape == (n,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows) or rows.min() < 0 or rows.max() >= n:
+        raise InputError(f"fold {fold}: expected row numbers from 0 to {n - 1}, at least one in every part")
+    return rows.astype(np.int64)

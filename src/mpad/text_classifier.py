@@ -131,9 +131,9 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
     def _word_vectors(self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int) -> WordVectors:
         if self.vectors is None:
             return random_vectors(vocabulary, self.vector_size, seed)
-        if self.vectors == CORPUS:
-            return train_vectors(texts, tokenizer, vocabulary, self.vector_size, seed)
-        return load_vectors(self.vectors, vocabulary, self.extra_words, seed)
+        if self.vectors == CORPUS:  # these and a file's rows are the same for every seed, so that models can share them
+            return train_vectors(texts, tokenizer, vocabulary, self.vector_size)
+        return load_vectors(self.vectors, vocabulary, self.extra_words)
 
     def _remember(self, model: TextModel, history: History) -> None:
         self.model_ = model

@@ -5,7 +5,7 @@ import pytest
 
 from mpad import load_dataset
 from mpad.datasets.catalogue import CATALOGUE
-from mpad.datasets.files import find_files, write_dataset
+from mpad.datasets.files import check_parts, find_files, write_dataset
 from mpad.datasets.names import NAMES, PAPER
 from mpad.errors import DataFileError, MissingDataset, UnknownDataset
 from mpad.text.readers import Documents
@@ -72,3 +72,18 @@ def test_an_empty_file_is_told(data_folder):
     (data_folder / "mpqa" / "all.tsv").write_text("")
     with pytest.raises(DataFileError, match="holds no documents"):
         load_dataset("mpqa")
+
+
+def test_what_cannot_be_the_dataset_is_not_written(tmp_path):
+    good, empty = Documents(["a", "b"], ["pos", "neg"]), Documents([], [])
+    check_parts("imdb", {"train": good, "test": good}, tmp_path)
+    for parts in ({"train": good, "test": empty}, {"train": Documents(["a"], ["pos"]), "test": good}):
+        with pytest.raises(DataFileError, match="expected 2 classes in every part of 'imdb'"):
+            check_parts("imdb", parts, tmp_path)
+
+
+def test_an_import_takes_the_place_of_an_older_file(data_folder):
+    (data_folder / "mpqa").mkdir(parents=True)
+    (data_folder / "mpqa" / "all.tsv").write_text("0\told\n")
+    write_dataset("mpqa", {"all": Documents(["new"], ["1"])})
+    assert load_dataset("mpqa").train.texts == ["new"]

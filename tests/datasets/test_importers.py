@@ -101,6 +101,41 @@ def test_a_cut_archive_is_told(tmp_path):
         IMPORTERS["imdb"](tmp_path / "cut.tar.gz")
 
 
+def test_a_damaged_archive_is_never_read_in_part(tmp_path):
+    """Python's tarfile takes a header that it cannot read for the end of the archive."""
+    source = write(tmp_path / "in", {f"aclImdb/train/pos/{k}_9.txt": f"film {k}" for k in range(40)})
+    with tarfile.open(tmp_path / "films.tar", "w") as archive:
+        archive.add(source / "aclImdb", "aclImdb")
+    data = bytearray((tmp_path / "films.tar").read_bytes())
+    middle = len(data) // 2 // 512 * 512
+    data[middle : middle + 1024] = b"x" * 1024
+    (tmp_path / "films.tar").write_bytes(data)
+    with pytest.raises(DataFileError, match="cannot be unpacked"):
+        IMPORTERS["imdb"](tmp_path / "films.tar")
+    with zipfile.ZipFile(tmp_path / "films.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("train/pos/1_9.txt", "film " * 500)
+    data = bytearray((tmp_path / "films.zip").read_bytes())
+    data[60:70] = b"xxxxxxxxxx"
+    (tmp_path / "films.zip").write_bytes(data)
+    with pytest.raises(DataFileError, match="cannot be unpacked"):
+        IMPORTERS["imdb"](tmp_path / "films.zip")
+
+
+def test_an_unclosed_document_and_a_second_tree_are_told(tmp_path):
+    unclosed = sgml("TRAIN", ["earn"], "X", "x") + sgml("TEST", ["earn"], "X", "x").removesuffix("</REUTERS>\n")
+    write(tmp_path, {"reut2-000.sgm": unclosed})
+    with pytest.raises(DataFileError, match="to be closed by </REUTERS>"):
+        IMPORTERS["reuters"](tmp_path)
+    write(tmp_path, {**TREES, "trees/dev.txt": "(2 (2 A) (2 film)) (3 (2 It) (3 works))\n"})
+    with pytest.raises(DataFileError, match="dev.txt, line 1: expected one tree a line"):
+        IMPORTERS["sst1"](tmp_path / "trees")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_label(tmp_path):
+    write(tmp_path, {"train_5500.label": b"\xef\xbb\xbfDESC:x What ?\n", "TREC_10.label": "HUM:x Who ?\n"})
+    assert IMPORTERS["trec"](tmp_path)["train"].labels == ["DESC"]
+
+
 def test_bbcsport(tmp_path):
     sports = ("athletics", "cricket", "football", "rugby", "tennis")
     source = write(

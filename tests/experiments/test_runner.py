@@ -1,8 +1,10 @@
 import pytest
 
+from mpad.datasets.files import write_dataset
 from mpad.experiments.protocol import make_cell
 from mpad.experiments.records import Records
 from mpad.experiments.runner import Runner
+from mpad.text.readers import Documents
 
 QUICK = {"max_epochs": 2, "hidden": 8, "batch_size": 32}
 
@@ -33,6 +35,23 @@ def test_what_is_recorded_is_not_run_again(runner):
     assert [record.seed for record in done] == [1, 2] and runner.missing(cell) == []
     other = Runner(runner.records, runner.vectors, "cpu", {**QUICK, "max_epochs": 3})
     assert len(other.missing(cell)) == 3  # another configuration is another experiment
+
+
+def test_other_documents_are_another_experiment(runner):
+    cell = make_cell("trec", "tfidf-svm")
+    runner.run(cell)
+    changed = Documents(["who is an apple", "what is a saw"] * 20, ["fruit", "tool"] * 20)
+    write_dataset("trec", {"train": changed, "test": changed})
+    assert Runner(runner.records, runner.vectors, "cpu", QUICK).missing(cell) == [(0, 0)]
+
+
+def test_a_resumed_run_gives_what_an_uninterrupted_one_gives(small_data, tmp_path):
+    at_once, resumed = (Runner(Records(tmp_path / name), str(small_data), "cpu", QUICK) for name in ("one", "two"))
+    at_once.run(make_cell("trec", "mpad", n_seeds=2))
+    resumed.run(make_cell("trec", "mpad", n_seeds=1))
+    resumed.run(make_cell("trec", "mpad", n_seeds=2))
+    for one, other in zip(at_once.records, resumed.records, strict=True):
+        assert one.loss_curve == pytest.approx(other.loss_curve, abs=1e-3) and one.test_accuracy == other.test_accuracy
 
 
 def test_the_dev_set_chooses_the_epoch(runner):

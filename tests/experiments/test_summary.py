@@ -34,3 +34,13 @@ def test_on_one_test_part_its_size_counts():
 
 def test_settings_are_kept_apart():
     assert len(summarise([ONE, replace(ONE, preset="paper"), replace(ONE, grouped=True), replace(ONE, seed=1)])) == 3
+
+
+def test_records_of_different_experiments_are_never_averaged():
+    """The one with the most records stands for the cell, among equals the latest."""
+    old = [replace(ONE, fold=fold, test_accuracy=0.8) for fold in range(3)]
+    new = [replace(ONE, fold=fold, test_accuracy=0.6, config={"hidden": 9}, when="2021") for fold in range(2)]
+    (found,) = summarise([*old, *new]).values()
+    assert found.mean == pytest.approx(80) and len(found.records) == 3
+    (found,) = summarise([*old, *new, replace(new[0], fold=2)]).values()
+    assert found.mean == pytest.approx(60)

@@ -22,13 +22,18 @@ def list_datasets(form: FormatOption = Format.table) -> None:
     Files are looked for in the folder MPAD_DATA, then in ~/.cache/mpad.
     """
     from mpad.datasets.catalogue import CATALOGUE
-    from mpad.datasets.files import find_files
+    from mpad.datasets.files import data_folders, find_files
+    from mpad.errors import DataFileError
 
     rows: list[list[str]] = [["docstrings", "documentation of numpy, scipy, scikit-learn, 20 areas", "built in", ""]]
     for name, entry in CATALOGUE.items():
-        files = find_files(name)
-        where = "not here" if files is None else str(next(iter(files.values())).parent)
+        try:
+            files = find_files(name)
+            where = "not here" if files is None else str(next(iter(files.values())).parent)
+        except DataFileError as error:
+            where = f"incomplete: {error}"
         rows.append([name, entry.about, where, entry.source])
+    typer.echo(f"looked for in {', then '.join(map(str, data_folders()))}", err=True)
     print_rows(["name", "what", "where", "imported from"], rows, form)
 
 
@@ -44,12 +49,9 @@ def check(
 
     The vocabulary is counted lower-cased and with case kept. Texts count as the same where their cleaned words are.
     """
-    from mpad.datasets.files import find_files
+    from mpad.cli.reproduce import present
 
-    chosen = names or [name for name in PAPER if find_files(name) is not None]
-    if not chosen:
-        typer.echo("no dataset is here: mpad data list says where they are looked for", err=True)
-        raise typer.Exit(1)
+    chosen = names or present(PAPER)
     columns = ["dataset", "what", "ours", "paper", "difference"]
     rows = [row for name in _watched(chosen) for row in _facts(name, vectors)]
     print_rows(columns, rows, form)
@@ -68,7 +70,7 @@ def import_dataset(
     """
     from rich.console import Console
 
-    from mpad.datasets.files import write_dataset
+    from mpad.datasets.files import check_parts, write_dataset
     from mpad.datasets.importers import IMPORTERS
     from mpad.errors import UnknownDataset
 
@@ -76,6 +78,7 @@ def import_dataset(
         raise UnknownDataset(f"no importer for '{name}' (known: {', '.join(IMPORTERS)})")
     with Console(stderr=True).status(f"reading {source} …"):
         parts = IMPORTERS[name](source)
+        check_parts(name, parts, source)
         folder = write_dataset(name, parts)
     counts = ", ".join(f"{part} {len(documents):,}" for part, documents in parts.items())
     typer.echo(f"{counts} documents; wrote {folder}; next: mpad data check {name}", err=True)

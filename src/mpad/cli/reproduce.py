@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -46,14 +46,16 @@ def run(
     Example: `mpad reproduce table2 --no-run`
 
     Datasets are found in the folder MPAD_DATA or in ~/.cache/mpad (see `mpad data`). A line of JSON is kept for every
-    fold and seed as soon as it is done. What is recorded already is skipped: an interrupted run goes on where it
-    stopped.
+    fold and seed as soon as it is done; those that train together, as on a GPU, are done together. What is recorded
+    already is skipped: an interrupted run goes on where it stopped.
     """
-    from mpad.experiments import figures, tables
+    from mpad.experiments import figures, paper, tables
+    from mpad.experiments.protocol import make_cell, table_models
     from mpad.experiments.records import Records
     from mpad.experiments.runner import Runner
     from mpad.experiments.summary import summarise
 
+    (out / "records").mkdir(parents=True, exist_ok=True)  # better to fail now than after an hour
     records = Records(out / "records")
     if what is What.table1:
         if not no_run:
@@ -65,7 +67,13 @@ def run(
     else:
         models = _split(model) + ["mpad" if name == "mpad" else f"mpad-{name}" for name in _split(variant)]
         setting = {"preset": preset, "tokenizer": tokenizer, "grouped": grouped}
-        cells = _cells(what, _split(dataset), models, n_folds=folds, n_seeds=seeds, **setting)
+        every = (*paper.TABLE_2_DATASETS, "snippets") if what is What.table2 else paper.TABLE_3_DATASETS
+        datasets = _split(dataset) or (list(every) if no_run else present(every))
+        cells = [
+            make_cell(name, row, n_folds=folds, n_seeds=seeds, **setting)
+            for name in datasets
+            for row in models or table_models(what.value)
+        ]
         if not no_run:
             _run(Runner(records, vectors, device), cells)
         typer.echo(tables.details(summarise(records), [(cell.dataset, cell.model) for cell in cells]))
@@ -76,26 +84,23 @@ def _split(given: Names) -> list[str]:
     return [name for part in given or [] for name in part.split(",") if name]
 
 
-def _cells(what: What, datasets: list[str], models: list[str], **setting: Any) -> list["Cell"]:
-    from mpad.experiments import paper
-    from mpad.experiments.protocol import make_cell, table_models
-
-    every = (*paper.TABLE_2_DATASETS, "snippets") if what is What.table2 else paper.TABLE_3_DATASETS
-    return [
-        make_cell(name, model, **setting)
-        for name in datasets or _present(every)
-        for model in models or table_models(what.value)
-    ]
-
-
-def _present(names: tuple[str, ...]) -> list[str]:
+def present(names: tuple[str, ...]) -> list[str]:
     """Those whose files are here; of the others it says so."""
     from mpad.datasets.files import find_files
+    from mpad.errors import DataFileError, MissingDataset
 
-    present = [name for name in names if find_files(name) is not None]
+    present = []
     for name in names:
-        if name not in present:
-            typer.echo(f"{name} is skipped: its files are not here (mpad data list says where they belong)", err=True)
+        try:
+            if find_files(name) is not None:
+                present.append(name)
+                continue
+            why = "its files are not here"
+        except DataFileError as error:
+            why = str(error)
+        typer.echo(f"{name} is skipped: {why}", err=True)
+    if not present:
+        raise MissingDataset("none of the paper's datasets is here: mpad data list says where they are looked for")
     return present
 
 
@@ -105,7 +110,11 @@ def _run(runner: "Runner", cells: list["Cell"]) -> None:
     missing = {cell: len(runner.missing(cell)) for cell in cells}
     with run_bar(sum(missing.values())) as (sink, done):
         for cell in [cell for cell, number in missing.items() if number]:
-            runner.run(cell, sink, done)
+            try:
+                runner.run(cell, sink, done)
+            except KeyboardInterrupt:
+                typer.echo(f"interrupted: what was running of {cell.dataset} {cell.model} is not recorded", err=True)
+                raise
 
 
 def _count(datasets: list[str], vectors: str | None, out: Path) -> None:
@@ -115,6 +124,6 @@ def _count(datasets: list[str], vectors: str | None, out: Path) -> None:
     from mpad.experiments import paper
     from mpad.experiments.counts import count
 
-    chosen = datasets or _present(tuple(paper.TABLE_1))
+    chosen = datasets or present(tuple(paper.TABLE_1))
     for name in track(chosen, description="counting", console=Console(stderr=True)):
         count(name, vectors, out)

@@ -13,40 +13,24 @@ class Entry:
     about: str
     parts: tuple[str, ...]  # the files: <part>.tsv, also .xz or .gz
     source: str  # what `mpad data import` reads
+    classes: int
     folders: tuple[str, ...] = ()  # other names that its folder may have
 
 
+_TREES = "trainDevTestTrees_PTB.zip, or a folder of train.txt, dev.txt, test.txt"
+_R8, _SNIPPETS = "reuters21578.tar.gz, or a folder of reut2-*.sgm", "data-web-snippets: train.txt, test.txt, label last"
+_SENTENCES = "rt-polaritydata.tar.gz: rt-polarity.pos and .neg"
+_SUBJECTIVITY = "rotten_imdb.tar.gz: quote.tok.gt9.5000 and plot.tok.gt9.5000"
 CATALOGUE = {
-    "reuters": Entry(
-        "Reuters", "newswire, 8 topics (R8)", FIXED, "reuters21578.tar.gz, or a folder of reut2-*.sgm", ("r8",)
-    ),
-    "snippets": Entry(
-        "Snippets", "web search results, 8 domains", FIXED, "data-web-snippets: train.txt and test.txt, label last"
-    ),
-    "bbcsport": Entry("BBCSport", "sports news, 5 sports", FOLDS, "bbcsport-fulltext.zip, or its folder"),
-    "polarity": Entry(
-        "Polarity", "film review sentences, good or bad", FOLDS, "rt-polaritydata.tar.gz: rt-polarity.pos and .neg"
-    ),
-    "subjectivity": Entry(
-        "Subjectivity",
-        "film sentences, subjective or objective",
-        FOLDS,
-        "rotten_imdb.tar.gz: quote.tok.gt9.5000 and plot.tok.gt9.5000",
-    ),
-    "mpqa": Entry("MPQA", "opinion phrases, good or bad", FOLDS, "mpqa.pos and mpqa.neg, or mpqa.all"),
-    "imdb": Entry("IMDB", "film reviews, good or bad", FIXED, "aclImdb_v1.tar.gz, or its folder"),
-    "trec": Entry("TREC", "questions, 6 kinds", FIXED, "a folder of train_5500.label and TREC_10.label"),
-    "sst1": Entry(
-        "SST-1",
-        "film review phrases, 5 grades",
-        DEV,
-        "trainDevTestTrees_PTB.zip, or a folder of train.txt, dev.txt, test.txt",
-    ),
-    "sst2": Entry(
-        "SST-2",
-        "film review phrases, good or bad",
-        DEV,
-        "trainDevTestTrees_PTB.zip, or a folder of train.txt, dev.txt, test.txt",
-    ),
-    "yelp2013": Entry("Yelp2013", "restaurant reviews, 5 stars", DEV, "a folder of yelp-2013-{train,dev,test}.txt.ss"),
+    "reuters": Entry("Reuters", "newswire, 8 topics (R8)", FIXED, _R8, 8, ("r8",)),
+    "snippets": Entry("Snippets", "web search results, 8 domains", FIXED, _SNIPPETS, 8),
+    "bbcsport": Entry("BBCSport", "sports news, 5 sports", FOLDS, "bbcsport-fulltext.zip, or its folder", 5),
+    "polarity": Entry("Polarity", "film review sentences, good or bad", FOLDS, _SENTENCES, 2),
+    "subjectivity": Entry("Subjectivity", "film sentences, subjective or objective", FOLDS, _SUBJECTIVITY, 2),
+    "mpqa": Entry("MPQA", "opinion phrases, good or bad", FOLDS, "mpqa.pos and mpqa.neg, or mpqa.all", 2),
+    "imdb": Entry("IMDB", "film reviews, good or bad", FIXED, "aclImdb_v1.tar.gz, or its folder", 2),
+    "trec": Entry("TREC", "questions, 6 kinds", FIXED, "a folder of train_5500.label and TREC_10.label", 6),
+    "sst1": Entry("SST-1", "film review phrases, 5 grades", DEV, _TREES, 5),
+    "sst2": Entry("SST-2", "film review phrases, good or bad", DEV, _TREES, 2),
+    "yelp2013": Entry("Yelp2013", "reviews, 5 stars", DEV, "a folder of yelp-2013-{train,dev,test}.txt.ss", 5),
 }

@@ -75,6 +75,20 @@ def read_part(path: Path) -> Documents:
     return Documents(texts, labels)
 
 
+def check_parts(name: str, parts: dict[str, Documents], source: Path) -> None:
+    """Refuse what cannot be this dataset: a part that is empty, or that has other classes than it should."""
+    expected = CATALOGUE[name].classes
+    known = sorted({label for documents in parts.values() for label in documents.labels or []})
+    for part, documents in parts.items():
+        found = sorted(set(documents.labels or []))
+        if not len(documents) or (part in ("train", "all") and len(found) != expected) or len(known) != expected:
+            shown = ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
+            raise DataFileError(
+                f"{source}: expected {expected} classes in every part of '{name}'; '{part}' has {len(documents):,} "
+                f"documents of {len(found)} classes (in all: {shown or 'none'}); nothing was written"
+            )
+
+
 def write_dataset(name: str, parts: dict[str, Documents]) -> Path:
     """Write the parts of a dataset where they will be found; each file appears whole or not at all."""
     folder = data_folders()[0] / name
@@ -85,4 +99,6 @@ def write_dataset(name: str, parts: dict[str, Documents]) -> Path:
         beside = folder / f".{part}.tsv.xz.{os.getpid()}"
         beside.write_bytes(lzma.compress(content.encode("utf-8"), preset=1))
         beside.replace(folder / f"{part}.tsv.xz")
+        for ending in set(_ENDINGS) - {".tsv.xz"}:
+            (folder / f"{part}{ending}").unlink(missing_ok=True)  # or it would be read instead
     return folder

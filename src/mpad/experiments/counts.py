@@ -1,12 +1,14 @@
 """The statistics of Table 1, counted and kept: `<folder>/statistics.json`."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from mpad.datasets import load_dataset
 from mpad.datasets.statistics import Statistics, describe
+from mpad.errors import DataFileError
 from mpad.experiments import provenance
 
 TOKENIZERS = ("kim", "kim-cased")
@@ -22,7 +24,7 @@ def count(dataset: str, vectors: str | None, folder: Path) -> None:
         **{name: asdict(describe(loaded, name, vectors)) for name in TOKENIZERS},
     }
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / ".statistics.json"
+    beside = folder / f".statistics.json.{os.getpid()}"
     beside.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
     beside.replace(folder / "statistics.json")
 
@@ -42,5 +44,8 @@ def vectors_counted(folder: Path) -> set[str]:
 
 def _read(folder: Path) -> dict[str, dict[str, Any]]:
     file = folder / "statistics.json"
-    found: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    try:
+        found: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except ValueError as error:
+        raise DataFileError(f"{file}: not the counts that mpad reproduce table1 writes: {error}") from None
     return found

@@ -63,7 +63,7 @@ def _steps(figure: Any, records: list[Record]) -> bool:
 
 
 def _curves(figure: Any, records: list[Record]) -> bool:
-    """Validation accuracy and training loss by epoch: each run, and their mean while all are running."""
+    """Validation accuracy by epoch, a line a run, with a dot at the epoch that was kept."""
     names = [name for name in CATALOGUE if _cell(records, name, "mpad")]
     columns = min(5, max(1, len(names)))
     rows = -(-len(names) // columns)

@@ -3,23 +3,54 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mpad.errors import VectorFileError
+
+_ENDS = 1 << 22
+
 
 def commit() -> str:
     """The commit that is checked out, with a + where files differ from it; MPAD_COMMIT where there is no checkout."""
     if named := os.environ.get("MPAD_COMMIT"):
         return named
-    here = Path(__file__).parent
-    command = ["git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
+    tracked = _git("ls-files", "--error-unmatch", Path(__file__).name)  # or the checkout around us is another project's
+    return (_git("describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*") if tracked else "") or "unknown"
+
+
+def _git(*arguments: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, cwd=here).stdout.strip() or "unknown"
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=Path(__file__).parent)
     except OSError:
-        return "unknown"
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def digest(texts: Iterable[str], labels: Iterable[str]) -> str:
+    """A few digits that change with any document, any label, and their order."""
+    found = sha256()
+    for text, label in zip(texts, labels, strict=True):
+        found.update(f"{label}\t{text}\n".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()[:16]
+
+
+def digest_file(path: str | Path) -> str:
+    """The same of a file, by its size, its beginning and its end: vector files are large."""
+    path = Path(path)
+    if not path.is_file():
+        raise VectorFileError(f"{path}: no such file; expected word vectors (word2vec, GloVe, fastText or .npz)")
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        found = sha256(str(size).encode() + file.read(_ENDS))
+        file.seek(max(0, size - _ENDS))
+        found.update(file.read())
+    return found.hexdigest()[:16]
 
 
 def versions() -> dict[str, str]:

@@ -1,10 +1,11 @@
 """What was run: a line of JSON for each dataset, model, setting, fold and seed, appended as soon as it is known.
 
 Lines stand in `<folder>/<dataset>/<model>.jsonl`. A line is written by one call, so that a process that is killed
-leaves whole lines behind; the rest of a line that was cut all the same is skipped.
+leaves whole lines behind; a line that was cut all the same is told in the log, and run again.
 """
 
 import json
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpad.errors import DataFileError
+from mpad.text.readers import decode, split_lines
 
 Key = tuple[Any, ...]
 
@@ -34,8 +36,9 @@ class Record:
     best_epoch: int
     seconds: float  # of all models that trained together
     together: int
-    vectors: str | None
-    config: dict[str, Any]
+    data: str  # digest of the documents and labels
+    vectors: str | None  # in words
+    config: dict[str, Any]  # with the vectors' digest
     versions: dict[str, str]
     commit: str
     device: str
@@ -53,7 +56,17 @@ class Record:
     @property
     def key(self) -> Key:
         """What a record is the record of."""
-        return (self.dataset, self.model, self.preset, self.tokenizer, self.grouped, self.fold, self.seed)
+        return (*self.setting, self.fold, self.seed, fingerprint(self.config, self.data))
+
+    @property
+    def setting(self) -> tuple[str, str, str | None, str | None, bool]:
+        """The cell that it belongs to."""
+        return self.dataset, self.model, self.preset, self.tokenizer, self.grouped
+
+
+def fingerprint(config: dict[str, Any], data: str) -> str:
+    """What decides a result beside fold and seed. Records that differ in it are of different experiments."""
+    return json.dumps([config, data], sort_keys=True)
 
 
 class Records:
@@ -66,9 +79,8 @@ class Records:
     def __iter__(self) -> Iterator[Record]:
         return iter(self._known.values())
 
-    def get(self, key: Key) -> Record | None:
-        """The last record of that key."""
-        return self._known.get(key)
+    def __contains__(self, key: Key) -> bool:
+        return key in self._known
 
     def add(self, record: Record) -> None:
         """Keep a record, on disk before this returns."""
@@ -92,13 +104,14 @@ def _ends_with_newline(file: Path) -> bool:
 
 def _read(folder: Path) -> Iterator[Record]:
     for file in sorted(folder.glob("*/*.jsonl")):
-        lines = file.read_text(encoding="utf-8").split("\n")
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(split_lines(decode(str(file), file.read_bytes())), start=1):
             if not line.strip():
                 continue
             try:
                 yield Record(**json.loads(line))
-            except json.JSONDecodeError:
-                continue  # cut while it was being written: the run will be repeated
+            except json.JSONDecodeError as error:
+                if not line.startswith('{"dataset"'):
+                    raise DataFileError(f"{file}, line {number}: not a record: {error}") from None
+                logging.getLogger(__name__).warning("%s, line %d was cut while it was written: run again", file, number)
             except TypeError as error:
                 raise DataFileError(f"{file}, line {number}: not a record of this version of mpad: {error}") from None

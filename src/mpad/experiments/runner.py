@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from mpad.baseline import tfidf_svm, tfidf_svm_config
 from mpad.cross_validation import cross_validate_in_turn
 from mpad.datasets import load_dataset
 from mpad.experiments import provenance
 from mpad.experiments.protocol import BASELINE, Cell, make_estimator
-from mpad.experiments.records import Record, Records
+from mpad.experiments.records import Record, Records, fingerprint
 from mpad.experiments.splits import SplitCorpus, split
 from mpad.store import as_json
 from mpad.text.vectors import CORPUS
@@ -33,14 +35,10 @@ class Runner:
     _loaded: dict[tuple[str, bool], SplitCorpus] = field(default_factory=dict, init=False, repr=False)
 
     def missing(self, cell: Cell) -> list[Run]:
-        """The folds and seeds of a cell that have no record yet, or one of another configuration."""
-        wanted = self._config(cell)
-        missing = []
-        for run in cell.runs:
-            known = self.records.get((cell.dataset, cell.model, *cell.setting.values(), *run))
-            if known is None or known.config != wanted:
-                missing.append(run)
-        return missing
+        """The folds and seeds of a cell that have no record of this configuration and these documents yet."""
+        wanted = fingerprint(self._config(cell), self._corpus(cell).digest)
+        key = (cell.dataset, cell.model, *cell.setting.values())
+        return [run for run in cell.runs if (*key, *run, wanted) not in self.records]
 
     def run(self, cell: Cell, sink: Sink = silent, done: Callable[[Record], None] = lambda record: None) -> None:
         """Run what is missing; each record is on disk as soon as its model is tested.
@@ -80,11 +78,11 @@ class Runner:
                 )
 
     def _baseline(self, cell: Cell, corpus: SplitCorpus, missing: list[Run], sink: Sink) -> Iterator[Record]:
-        """TF-IDF + linear SVM chooses no epoch, so it trains on the whole training part."""
+        """TF-IDF + linear SVM chooses no epoch, so it trains on validation documents too."""
         origin = self._origin(cell, provenance.device_name("cpu"))
         for fold, seed in missing:
             part, start = corpus.splits[fold], time.perf_counter()
-            model = tfidf_svm().fit(*_at(corpus, part.training))
+            model = tfidf_svm().fit(*_at(corpus, np.concatenate(part.rows[:-1])))
             seconds = round(time.perf_counter() - start, 3)
             accuracy = round(float(model.score(*_at(corpus, part.test))), _DIGITS)
             yield Record(
@@ -119,19 +117,26 @@ class Runner:
         if cell.model == BASELINE:
             return tfidf_svm_config()
         found = {name: as_json(value) for name, value in self._estimator(cell).get_params(deep=False).items()}
-        if found["vectors"] is not None:
-            found["vectors"] = _vectors(found["vectors"])
+        if found["vectors"] not in (None, CORPUS):
+            found["vectors"] = provenance.digest_file(found["vectors"])
         return {name: value for name, value in found.items() if name not in ("device", "random_state", "verbose")}
+
+    def _vectors(self, cell: Cell) -> str | None:
+        """The word vectors of a cell, in words."""
+        given = None if cell.model == BASELINE else self._estimator(cell).vectors
+        if given is None or given == CORPUS:
+            return None if given is None else "word2vec on its own text"
+        return provenance.describe_vectors(given)
 
     def _origin(self, cell: Cell, device: str) -> dict[str, Any]:
         """What all records of a cell have in common."""
-        config = self._config(cell)
         return {
             "dataset": cell.dataset,
             "model": cell.model,
             **cell.setting,
-            "vectors": config.get("vectors"),
-            "config": config,
+            "data": self._corpus(cell).digest,
+            "vectors": self._vectors(cell),
+            "config": self._config(cell),
             "versions": provenance.versions(),
             "commit": provenance.commit(),
             "device": device,
@@ -149,11 +154,6 @@ def _blocks(runs: list[Run]) -> Iterator[tuple[list[int], list[int]]]:
         folds_of.setdefault(seed, []).append(fold)
     for folds in dict.fromkeys(tuple(folds) for folds in folds_of.values()):
         yield list(folds), [seed for seed, own in folds_of.items() if tuple(own) == folds]
-
-
-def _vectors(given: str) -> str:
-    """Word vectors, in words."""
-    return "word2vec on its own text" if given == CORPUS else provenance.describe_vectors(given)
 
 
 def _now() -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from sklearn.model_selection import GroupShuffleSplit, StratifiedGroupKFold, Str
 from mpad.datasets.dataset import Dataset
 from mpad.datasets.statistics import text_groups
 from mpad.errors import InputError
+from mpad.experiments.provenance import digest
 
 Rows = NDArray[np.int64]
 _FOLDS = 10
@@ -36,6 +38,11 @@ class SplitCorpus:
     texts: list[str]
     labels: list[str]
     splits: list[Split]
+
+    @cached_property
+    def digest(self) -> str:
+        """What these documents are told from others by."""
+        return digest(self.texts, self.labels)
 
 
 def split(dataset: Dataset, grouped: bool = False) -> SplitCorpus:

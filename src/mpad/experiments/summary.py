@@ -29,15 +29,21 @@ class Summary:
 
     def differs(self, printed: float) -> float:
         """Ours less the printed one, in standard errors."""
-        return (self.mean - printed) / self.error if self.error else float("inf")
+        return (self.mean - printed) / self.error if self.error else float("inf") * (self.mean - printed or 1)
 
 
 def summarise(records: Iterable[Record]) -> dict[Setting, Summary]:
-    """Each cell's summary."""
-    cells: dict[Setting, list[Record]] = defaultdict(list)
+    """Each cell's summary, over records of one configuration and the same documents.
+
+    Where a cell has several of those, the one with the most records stands for it; among equals the latest.
+    """
+    cells: dict[Setting, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        cells[record.key[:5]].append(record)
-    return {setting: _summary(found) for setting, found in cells.items()}
+        cells[record.setting][record.key[-1]].append(record)
+    return {
+        setting: _summary(max(found.values(), key=lambda own: (len(own), max(record.when for record in own))))
+        for setting, found in cells.items()
+    }
 
 
 def _summary(records: Sequence[Record]) -> Summary:

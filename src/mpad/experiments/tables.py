@@ -7,7 +7,7 @@ from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.statistics import Statistics
 from mpad.experiments import paper
 from mpad.experiments.counts import counted, vectors_counted
-from mpad.experiments.protocol import BASELINE
+from mpad.experiments.protocol import BASELINE, make_cell
 from mpad.experiments.records import Record
 from mpad.experiments.summary import Setting, Summary, summarise
 
@@ -151,7 +151,7 @@ def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
     order = {name: place for place, name in enumerate(CATALOGUE)}
     wanted = None if only is None else {*only, *[(name, BASELINE) for name, _ in only]}
     shown = {setting: found for setting, found in cells.items() if wanted is None or setting[:2] in wanted}
-    found = sorted(shown.items(), key=lambda item: (order[item[0][0]], str(item[0])))
+    found = sorted(shown.items(), key=lambda item: (order.get(item[0][0], len(order)), str(item[0])))
     return _table(_DETAILS, [_detail(*item) for item in found]) + f"\n{_provenance(shown)}\n"
 
 
@@ -188,12 +188,23 @@ def _find(cells: Cells, dataset: str, model: str, preset: str | None) -> Summary
 def _best(cells: Cells, dataset: str, preset: str) -> str | None:
     """The variant with the best validation accuracy: nothing is chosen by test documents."""
     found = {model: _find(cells, dataset, model, preset) for model in _VARIANTS}
-    known = {model: cell.validation for model, cell in found.items() if cell is not None and cell.validation}
+    whole = {model: cell for model, cell in found.items() if cell is not None and not _lacking(cell)}
+    known = {model: cell.validation for model, cell in whole.items() if cell.validation is not None}
     return max(known, key=lambda model: known[model]) if known else None
 
 
 def _ours(found: Summary | None, best: bool = False) -> str:
-    return "" if found is None else f"{found.mean:.2f} ± {found.margin:.2f}{chr(92) + '*' if best else ''}"
+    if found is None:
+        return ""
+    partly = f" ({len(found.records)} runs)" if _lacking(found) else ""
+    return f"{found.mean:.2f} ± {found.margin:.2f}{partly}{chr(92) + '*' if best else ''}"
+
+
+def _lacking(found: Summary) -> int:
+    """How many of a cell's folds and seeds have not been run."""
+    one = found.records[0]
+    done = {(record.fold, record.seed) for record in found.records}
+    return len(set(make_cell(one.dataset, one.model).runs) - done) if one.dataset in CATALOGUE else 0
 
 
 def _printed(model: str, dataset: str) -> str:

@@ -122,7 +122,12 @@ def random_vectors(vocabulary: Vocabulary, width: int, seed: int = 0) -> WordVec
     """Give rows to start learning from."""
     if width < 1:
         raise InputError(f"vectors need at least one number a word, not {width}")
-    return WordVectors(vocabulary, _random_rows(vocabulary.n_rows, width, 0.1, seed), found=0)
+    return WordVectors(vocabulary, random_rows(vocabulary.n_rows, width, seed), found=0)
+
+
+def random_rows(n_rows: int, width: int, seed: int) -> NDArray[np.float32]:
+    """Rows to start learning from: (n_rows, width)."""
+    return _random_rows(n_rows, width, 0.1, seed)
 
 
 def _random_rows(n_rows: int, width: int, spread: float, seed: int) -> NDArray[np.float32]:

@@ -50,7 +50,11 @@ def _documents(file: File) -> Iterator[tuple[str, list[str], str]]:
     content = file.text("latin-1")
     if "<REUTERS" not in content:
         raise file.wrong(2, "<REUTERS …>", content.partition("\n")[2])
-    for found in _DOCUMENT.finditer(content):
+    documents = list(_DOCUMENT.finditer(content))
+    if len(documents) != content.count("<REUTERS"):
+        last = content.count("\n", 0, documents[-1].end()) + 1 if documents else 1
+        raise file.wrong(last, "every <REUTERS …> to be closed by </REUTERS>", content[content.rfind("<REUTERS") :])
+    for found in documents:
         attributes = dict(_ATTRIBUTE.findall(found.group(1)))
         if "LEWISSPLIT" not in attributes:
             line = content.count("\n", 0, found.start()) + 1

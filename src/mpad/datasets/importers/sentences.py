@@ -5,6 +5,8 @@ from pathlib import Path
 from mpad.datasets.importers.source import File, read_files, read_named
 from mpad.text.readers import Documents
 
+_KINDS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")  # of questions
+
 
 def read_polarity(source: Path) -> dict[str, Documents]:
     """rt-polarity.pos and rt-polarity.neg.
@@ -59,8 +61,8 @@ def _questions(file: File) -> Documents:
     for number, line in enumerate(file.lines("latin-1"), start=1):
         label, space, text = line.partition(" ")
         coarse, colon, _ = label.partition(":")
-        if not (space and colon and coarse):
-            raise file.wrong(number, "'LABEL:fine question'", line)
+        if not (space and colon and coarse in _KINDS):
+            raise file.wrong(number, f"'LABEL:fine question' with one of {', '.join(_KINDS)}", line)
         rows.append((text, coarse))
     return Documents(*_columns(rows))
 

@@ -3,14 +3,18 @@
 Archives are read in memory, never unpacked to disk.
 """
 
+import lzma
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mpad.errors import DataFileError
 
+_MARK = b"\xef\xbb\xbf"
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError)
 Wanted = Callable[[PurePosixPath], bool]
 
 
@@ -30,9 +34,9 @@ class File:
         return self.text(encoding, errors).replace("\r\n", "\n").removesuffix("\n").split("\n")
 
     def text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """The file as text."""
+        """The file as text, without a byte-order mark."""
         try:
-            return self.data.decode(encoding, errors)
+            return self.data.removeprefix(_MARK).decode(encoding, errors)
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
             raise DataFileError(f"{self}, line {line}: byte 0x{self.data[error.start]:02x} is not {encoding}") from None
@@ -52,28 +56,42 @@ def read_files(source: Path, wanted: Wanted) -> Iterator[File]:
             if _visible(inside) and wanted(inside):
                 yield File(source, inside, file.read_bytes())
     elif zipfile.is_zipfile(source):
-        with zipfile.ZipFile(source) as archive:
-            for name in sorted(archive.namelist()):
-                if not name.endswith("/") and _visible(PurePosixPath(name)) and wanted(PurePosixPath(name)):
-                    yield File(source, PurePosixPath(name), archive.read(name))
+        yield from _undamaged(source, _zip(source, wanted))
     elif tarfile.is_tarfile(source):
-        yield from _tar(source, wanted)
+        yield from _undamaged(source, _tar(source, wanted))
     elif wanted(PurePosixPath(source.name)):
         yield File(source.parent, PurePosixPath(source.name), source.read_bytes())
 
 
+def _undamaged(source: Path, files: Iterator[File]) -> Iterator[File]:
+    try:
+        yield from files
+    except _DAMAGED as error:
+        raise DataFileError(f"{source}: cannot be unpacked: {error}; the file is damaged: fetch it again") from None
+
+
+def _zip(source: Path, wanted: Wanted) -> Iterator[File]:
+    with zipfile.ZipFile(source) as archive:
+        for name in sorted(archive.namelist()):
+            if not name.endswith("/") and _visible(PurePosixPath(name)) and wanted(PurePosixPath(name)):
+                yield File(source, PurePosixPath(name), archive.read(name))
+
+
 def _tar(source: Path, wanted: Wanted) -> Iterator[File]:
     """In the archive's own order: a compressed tar can only be read through."""
-    try:
-        with tarfile.open(source) as archive:
-            for member in archive:
-                inside = PurePosixPath(member.name)
-                if member.isfile() and _visible(inside) and wanted(inside):
-                    opened = archive.extractfile(member)
-                    if opened is not None:
-                        yield File(source, inside, opened.read())
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise DataFileError(f"{source}: cannot be unpacked: {error}; fetch it again") from None
+    with tarfile.open(source) as archive:
+        for member in archive:
+            inside = PurePosixPath(member.name)
+            if member.isfile() and _visible(inside) and wanted(inside):
+                opened = archive.extractfile(member)
+                if opened is not None:
+                    yield File(source, inside, opened.read())
+        # tarfile takes a header that it cannot read for the end; behind the true end there is nothing but zeros.
+        assert archive.fileobj is not None
+        archive.fileobj.seek(archive.offset)
+        while block := archive.fileobj.read(1 << 20):
+            if block.strip(b"\0"):
+                raise tarfile.ReadError(f"no file begins at byte {archive.offset:,}, where one should")
 
 
 def _visible(path: PurePosixPath) -> bool:

@@ -57,6 +57,8 @@ def _phrases(file: File, number: int, line: str) -> list[Phrase]:
     opened: list[tuple[str, int]] = []  # label and first word of the phrases that have begun
     pieces = iter(_PIECE.findall(line))
     for piece in pieces:
+        if found and not opened:
+            raise file.wrong(number, "one tree a line", line)
         if piece == "(":
             label = next(pieces, "")
             if label not in tuple("01234"):
