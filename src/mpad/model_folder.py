@@ -72,16 +72,7 @@ class ModelFolder:
 def read_folder(folder: str | Path) -> ModelFolder:
     """Read all but the numbers."""
     folder = Path(folder)
-    if not folder.is_dir():
-        raise MissingModelFile(f"{folder}: no such folder; expected one that save() or 'mpad fit --out' wrote")
-    config = _read_json(folder / CONFIG)
-    if not isinstance(config, dict) or not isinstance(config.get("format"), int):
-        raise DamagedModel(f"{folder / CONFIG}: expected an object with a format version; this is no mpad model")
-    if config["format"] > FORMAT:
-        raise FutureFormat(
-            f"{folder}: written in format {config['format']} by mpad {config.get('mpad')}; this version reads up to "
-            f"format {FORMAT}: pip install --upgrade mpad"
-        )
+    config = _read_config(folder)
     words = _read_json(folder / VOCABULARY)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise DamagedModel(f"{folder / VOCABULARY}: expected a list of words")
@@ -106,6 +97,25 @@ def read_folder(folder: str | Path) -> ModelFolder:
             f"{found.network['n_words']:,}: the files are not of one model"
         )
     return found
+
+
+def read_kind(folder: str | Path) -> str:
+    """Which model a folder holds, by its name in the zoo."""
+    return str(_read_config(Path(folder)).get("kind", "mpad"))
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise MissingModelFile(f"{folder}: no such folder; expected one that save() or 'mpad fit --out' wrote")
+    config = _read_json(folder / CONFIG)
+    if not isinstance(config, dict) or not isinstance(config.get("format"), int):
+        raise DamagedModel(f"{folder / CONFIG}: expected an object with a format version; this is no mpad model")
+    if config["format"] > FORMAT:
+        raise FutureFormat(
+            f"{folder}: written in format {config['format']} by mpad {config.get('mpad')}; this version reads up to "
+            f"format {FORMAT}: pip install --upgrade mpad"
+        )
+    return config
 
 
 def _read_json(path: Path) -> Any:

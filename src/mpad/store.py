@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,6 @@ from mpad.text_model import TextModel
 
 def save_model(model: TextModel, estimator: Mapping[str, Any], folder: str | Path, version: str) -> None:
     """Write the model, and the estimator's parameters beside it."""
-    folder = Path(folder)
-    check_destination(folder)
     config = {
         "format": FORMAT,
         "mpad": version,
@@ -45,12 +44,20 @@ def save_model(model: TextModel, estimator: Mapping[str, Any], folder: str | Pat
     tensors = {name: value.contiguous().cpu() for name, value in model.network.state_dict().items()}
     vectors = model.network.vectors.detach().cpu()
     tensors[VECTORS] = (vectors if model.network.config.learn_vectors else vectors.half()).contiguous()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with write_folder(Path(folder)) as beside:
         (beside / CONFIG).write_text(json.dumps(config, indent=2, allow_nan=True) + "\n", encoding="utf-8")
         (beside / VOCABULARY).write_text(json.dumps(list(model.vocabulary.words)) + "\n", encoding="utf-8")
         save_file(tensors, beside / WEIGHTS)
+
+
+@contextmanager
+def write_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to write to; it takes its place, whole, when all is written."""
+    check_destination(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        yield beside
         os.chmod(beside, 0o755)  # mkdtemp makes folders private; a model is an ordinary folder
         _swap(beside, folder)
     finally:

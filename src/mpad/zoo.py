@@ -1,4 +1,4 @@
-"""Every system by name, behind one interface: fit, predict, predict_proba, save, load.
+"""Every system by name, behind one interface: fit, predict, save, load; predict_proba where it makes sense.
 
 >>> from mpad import zoo
 >>> zoo.make("cnn", max_epochs=20)                       # doctest: +SKIP
@@ -10,18 +10,30 @@ from typing import Any
 
 from mpad.classifier import MPADClassifier
 from mpad.errors import InputError
-from mpad.model_folder import read_folder
+from mpad.model_folder import read_kind
 from mpad.models.config import VARIANTS
 from mpad.models.rivals import RIVALS, rival_options
+from mpad.rivals.doc2vec import Doc2Vec
+from mpad.rivals.fasttext import FastText
+from mpad.rivals.minilm import MiniLM
+from mpad.rivals.plain import PlainClassifier
+from mpad.rivals.tfidf_svm import TfidfSVM
 from mpad.sequence_classifier import SequenceClassifier
 from mpad.text_classifier import TextClassifier
 
 _MPAD = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
-NAMES = (*_MPAD, *RIVALS)
+PLAIN: dict[str, type[PlainClassifier]] = {own.kind: own for own in (TfidfSVM, Doc2Vec, FastText, MiniLM)}
+NETWORKS = (*_MPAD, *RIVALS)
+NAMES = (*NETWORKS, *PLAIN)
 
 
-def make(name: str, **parameters: Any) -> TextClassifier:
+def make(name: str, **parameters: Any) -> TextClassifier | PlainClassifier:
     """An unfitted estimator; what a network alone has may be given beside what all have."""
+    return PLAIN[name](**parameters) if name in PLAIN else make_network(name, **parameters)
+
+
+def make_network(name: str, **parameters: Any) -> TextClassifier:
+    """An unfitted estimator of one of the networks."""
     if name in _MPAD:
         return MPADClassifier(_MPAD[name], **parameters)
     if name not in RIVALS:
@@ -31,7 +43,9 @@ def make(name: str, **parameters: Any) -> TextClassifier:
     return SequenceClassifier(name, options=own or None, **others)
 
 
-def load(folder: str | Path, device: str = "auto") -> TextClassifier:
+def load(folder: str | Path, device: str = "auto") -> TextClassifier | PlainClassifier:
     """Read whatever model a folder holds."""
-    kind = read_folder(folder).kind
+    kind = read_kind(folder)
+    if kind in PLAIN:
+        return PLAIN[kind].load(folder)
     return (MPADClassifier if kind == "mpad" else SequenceClassifier).load(folder, device)

@@ -161,3 +161,37 @@ def test_demo_from_start_to_end(tmp_path):
     ):
         assert part in done.stdout
     assert (tmp_path / "demo" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("name", ["dan", "tfidf-svm"])
+def test_rivals_from_the_command_line(data, tmp_path, name):
+    columns = ["--text", "what", "--label", "kind"]
+    done = mpad("fit", data, *columns, "--model", name, "--out", tmp_path / "rival", "--max-epochs", "2")
+    assert "120 documents, 2 classes" in done.stderr and "explain" not in done.stderr
+    rows = list(
+        csv.DictReader(io.StringIO(mpad("predict", tmp_path / "rival", data, "--text", "what", "-f", "csv").stdout))
+    )
+    assert len(rows) == 120 and ("probability" in rows[0]) == (name == "dan")
+    assert "accuracy" in mpad("evaluate", tmp_path / "rival", data, *columns).stdout
+    assert json.loads(mpad("info", tmp_path / "rival", "--json").stdout)["model"] == name
+    told = mpad("fit", data, *columns, "--model", "cnnn", "--out", tmp_path / "none", check=False)
+    assert told.returncode == 1 and "no model 'cnnn'" in told.stderr
+
+
+def test_only_graphs_of_words_can_be_explained_so_far(data, tmp_path):
+    mpad(
+        "fit",
+        data,
+        "--text",
+        "what",
+        "--label",
+        "kind",
+        "--model",
+        "dan",
+        "--out",
+        tmp_path / "dan",
+        "--max-epochs",
+        "1",
+    )
+    told = mpad("explain", tmp_path / "dan", "an apple", check=False)
+    assert told.returncode == 1 and "this one is a 'dan'" in told.stderr

@@ -26,12 +26,13 @@ def run(
     texts, labels = labelled(data, text, label, "test")
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-    from mpad.classifier import MPADClassifier
+    from mpad import zoo
     from mpad.cli.progress import in_chunks
     from mpad.errors import InputError
+    from mpad.text_classifier import TextClassifier
 
-    classifier = MPADClassifier.load(model, device=device)
-    if classifier.model_.labels.multilabel:
+    classifier = zoo.load(model, device)
+    if isinstance(classifier, TextClassifier) and classifier.model_.labels.multilabel:
         raise InputError("this model gives many labels a document; evaluate takes one label a document")
     classes = [str(name) for name in classifier.classes_]
     unknown = sorted(set(labels) - set(classes))

@@ -1,11 +1,14 @@
 """`mpad fit`: train a classifier and save it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpad.cli.data import Data, LabelColumn, TextColumn, labelled
+
+if TYPE_CHECKING:
+    from mpad.text_classifier import TextClassifier
 
 
 def run(
@@ -13,7 +16,8 @@ def run(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")],
     text: TextColumn = None,
     label: LabelColumn = None,
-    variant: Annotated[str, typer.Option(help="mpad, sentence-att, clique or path.")] = "mpad",
+    model: Annotated[str, typer.Option(help="mpad, or a rival: cnn, dan, hn-att, tfidf-svm …")] = "mpad",
+    variant: Annotated[str, typer.Option(help="Of mpad: mpad, sentence-att, clique or path.")] = "mpad",
     preset: Annotated[str, typer.Option(help="paper or authors.")] = "paper",
     vectors: Annotated[str | None, typer.Option(help="A file of word vectors, or 'corpus'.")] = None,
     tokenizer: Annotated[str, typer.Option(help="kim, kim-cased, unicode or module:function.")] = "kim",
@@ -36,41 +40,50 @@ def run(
 
     Example: `mpad fit docstrings --out my-model --max-epochs 30`
 
+    Example: `mpad fit reviews.csv --model tfidf-svm --out rival`
+
     A tenth of the documents is held out to choose the best epoch. Ctrl-C ends training and keeps that epoch.
     """
     texts, labels = labelled(data, text, label, "train")
-    from mpad.classifier import MPADClassifier
+    from mpad import zoo
     from mpad.cli.progress import epoch_bar
     from mpad.store import check_destination
+    from mpad.text_classifier import TextClassifier
 
     check_destination(out)
-
-    classifier = MPADClassifier(
-        variant,  # type: ignore[arg-type] # checked by the estimator, which names the known ones
-        preset=preset,
-        vectors=vectors,
-        tokenizer=tokenizer,
-        steps=steps,
-        hidden=hidden,
-        window=window,
-        directed=directed,
-        max_epochs=max_epochs,
-        patience=patience,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        dropout=dropout,
-        class_weight="balanced" if balanced else None,
-        device=device,
-        random_state=seed,
-    )
-    with epoch_bar(max_epochs) as sink:
-        classifier.fit(texts, labels, sink=sink)
-    classifier.save(out)
-    stopped = "interrupted; kept" if classifier.interrupted_ else "kept"
-    if classifier.history_:
-        best = classifier.history_[max(classifier.best_epoch_ - 1, 0)]
-        kept = f"{stopped} epoch {classifier.best_epoch_}, validation accuracy {best.validation_accuracy:.4f}"
+    shared = {
+        "vectors": vectors,
+        "tokenizer": tokenizer,
+        "max_epochs": max_epochs,
+        "patience": patience,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "dropout": dropout,
+        "class_weight": "balanced" if balanced else None,
+        "device": device,
+        "random_state": seed,
+    }
+    own = {"preset": preset, "steps": steps, "hidden": hidden, "window": window, "directed": directed}
+    if model == "mpad":
+        classifier = zoo.make("mpad", **own, **shared).set_params(variant=variant)
     else:
-        kept = "interrupted before the first epoch ended"
+        classifier = zoo.make(model, **({} if model in zoo.PLAIN else shared))
+    kept = "learnt in one go"
+    if isinstance(classifier, TextClassifier):
+        with epoch_bar(max_epochs) as sink:
+            classifier.fit(texts, labels, sink=sink)
+        kept = _kept(classifier)
+    else:
+        classifier.fit(texts, labels)
+    classifier.save(out)
     typer.echo(f"{len(texts):,} documents, {len(classifier.classes_)} classes; {kept}", err=True)
-    typer.echo(f'saved to {out}; next: mpad predict {out} DATA, mpad explain {out} "some text"', err=True)
+    more = f', mpad explain {out} "some text"' if model == "mpad" else ""
+    typer.echo(f"saved to {out}; next: mpad predict {out} DATA{more}", err=True)
+
+
+def _kept(classifier: "TextClassifier") -> str:
+    stopped = "interrupted; kept" if classifier.interrupted_ else "kept"
+    if not classifier.history_:
+        return "interrupted before the first epoch ended"
+    best = classifier.history_[max(classifier.best_epoch_ - 1, 0)]
+    return f"{stopped} epoch {classifier.best_epoch_}, validation accuracy {best.validation_accuracy:.4f}"

@@ -17,16 +17,16 @@ def run(
 
     Example: `mpad info my-model`
     """
-    from mpad.store import load_model
+    from mpad import zoo
+    from mpad.text_classifier import TextClassifier
 
-    loaded, estimator = load_model(model)
+    loaded = zoo.load(model, "cpu")
     size = sum(file.stat().st_size for file in model.iterdir() if file.is_file())
-    facts = {
-        **loaded.summary(),
-        "preset": estimator.get("preset"),
-        "best epoch": estimator.get("best_epoch_"),
-        "megabytes": round(size / 1e6, 2),
-    }
+    if isinstance(loaded, TextClassifier):
+        facts = {**loaded.model_.summary(), "preset": getattr(loaded, "preset", None), "best epoch": loaded.best_epoch_}
+    else:
+        facts = {"model": loaded.kind, "classes": [str(label) for label in loaded.classes_], **loaded.get_params()}
+    facts["megabytes"] = round(size / 1e6, 2)
     if as_json:
         typer.echo(json.dumps(facts, ensure_ascii=False))
         return

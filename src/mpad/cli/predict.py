@@ -28,34 +28,47 @@ def run(
     Example: `echo "a moving film" | mpad predict my-model`
     """
     texts = unlabelled(data, text)
-    import numpy as np
-
     from mpad.cli.progress import in_chunks
 
-    loaded = _load(model, device)
-    logits = np.concatenate([loaded.logits([]), *[loaded.logits(chunk) for chunk in in_chunks(texts)]])
-    probabilities = loaded.labels.probabilities(logits)
-    classes = [str(label) for label in loaded.labels.classes]
-    chosen = loaded.labels.decide(logits)
+    classes, chosen, probabilities = _answers(model, device, list(in_chunks(texts)))
     rows = []
-    for document, label, row in zip(texts, chosen, probabilities.tolist(), strict=True):
-        if loaded.labels.multilabel:
-            named = " ".join(name for name, on in zip(classes, label, strict=True) if on)
-        else:
-            named = str(label)
-        rows.append([named, max(row), *(row if proba else []), document])
-    print_rows(["label", "probability", *([f"p({name})" for name in classes] if proba else []), "text"], rows, form)
+    for document, label, row in zip(texts, chosen, probabilities, strict=True):
+        rows.append([label, *([max(row), *(row if proba else [])] if row else []), document])
+    scored = ["probability", *([f"p({name})" for name in classes] if proba else [])] if any(probabilities) else []
+    print_rows(["label", *scored, "text"], rows, form)
 
 
-def _load(model: Path, device: str) -> "Runtime | TextModel":
-    """Read the model by the way that starts fastest: torch alone takes two seconds to import."""
-    from mpad.model_folder import read_folder
+def _answers(model: Path, device: str, chunks: list[list[str]]) -> tuple[list[str], list[str], list[list[float]]]:
+    """Classes, and of each document its label (or labels) and, where the model has them, its probabilities."""
+    from mpad.model_folder import read_kind
 
-    if device == "cpu" and read_folder(model).kind == "mpad":
+    if device == "cpu" and read_kind(model) == "mpad":  # starts fastest: torch alone takes two seconds to import
         from mpad import runtime
 
-        return runtime.load(model)
-    from mpad.store import load_model
-    from mpad.training.device import find_device
+        return _from_logits(runtime.load(model), chunks)
+    from mpad import zoo
+    from mpad.text_classifier import TextClassifier
 
-    return load_model(model, find_device(device))[0]
+    found = zoo.load(model, device)
+    if isinstance(found, TextClassifier):
+        return _from_logits(found.model_, chunks)
+    named = [str(label) for chunk in chunks for label in found.predict(chunk)]
+    probabilities: list[list[float]] = [[] for _ in named]
+    if hasattr(found, "predict_proba"):
+        probabilities = [row for chunk in chunks for row in found.predict_proba(chunk).tolist()]
+    return [str(label) for label in found.classes_], named, probabilities
+
+
+def _from_logits(
+    model: "Runtime | TextModel", chunks: list[list[str]]
+) -> tuple[list[str], list[str], list[list[float]]]:
+    import numpy as np
+
+    labels, logits = model.labels, np.concatenate([model.logits([]), *[model.logits(chunk) for chunk in chunks]])
+    classes = [str(label) for label in labels.classes]
+    decided = labels.decide(logits)
+    if labels.multilabel:
+        named = [" ".join(name for name, on in zip(classes, row, strict=True) if on) for row in decided]
+    else:
+        named = [str(label) for label in decided]
+    return classes, named, labels.probabilities(logits).tolist()

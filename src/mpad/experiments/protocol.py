@@ -47,7 +47,7 @@ _RIVALS: dict[str, dict[str, Any]] = {
     "hn-att": {"learn_vectors": True},
     "widemlp": {"vectors": None, "vector_size": 1024, "batch_size": 16},
 }
-MODELS = (*_VARIANTS, *_ABLATIONS, *_RIVALS, BASELINE)  # what can be run today
+MODELS = (*_VARIANTS, *_ABLATIONS, *_RIVALS, *zoo.PLAIN)  # what can be run today
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Cell:
     @property
     def setting(self) -> dict[str, Any]:
         """What tells this cell's records from others' of the same dataset and model."""
-        preset = None if self.model == BASELINE or self.model in _RIVALS else self.preset
+        preset = None if self.model in zoo.PLAIN or self.model in _RIVALS else self.preset
         return {
             "preset": preset,
-            "tokenizer": None if self.model == BASELINE else self.tokenizer,
+            "tokenizer": None if self.model in zoo.PLAIN else self.tokenizer,
             "grouped": self.grouped,
         }
 
@@ -93,13 +93,13 @@ def make_cell(
         folds, seeds = range(n_folds or 10), range(n_seeds or 1)
     else:  # one split: "3 folds" of it are 3 seeds
         folds, seeds = range(1), range(n_seeds or n_folds or 5)
-    if model == BASELINE:
-        seeds = range(1)  # nothing in it is random
+    if model in zoo.PLAIN:
+        seeds = range(1)  # nothing is chosen by chance, or only once
     return Cell(dataset, model, folds=tuple(folds), seeds=tuple(seeds), **setting)
 
 
 def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClassifier:
-    """The unfitted estimator of a cell; `options` stand before the protocol's."""
+    """The unfitted network of a cell; `options` stand before the protocol's."""
     shared = {
         "tokenizer": cell.tokenizer,
         "vectors": CORPUS if cell.dataset == "yelp2013" else vectors,
@@ -109,10 +109,10 @@ def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClass
         "patience": 10 if cell.dataset in _LARGE else 30,
     }
     if cell.model in _RIVALS:
-        return zoo.make(cell.model, **{**_checked(cell, {**shared, **_RIVALS[cell.model]}), **options})
+        return zoo.make_network(cell.model, **{**_checked(cell, {**shared, **_RIVALS[cell.model]}), **options})
     own = {"preset": cell.preset, "hidden": 128 if cell.dataset in _WIDE else 64, **_ABLATIONS.get(cell.model, {})}
     name = cell.model if cell.model in _VARIANTS else "mpad"
-    return zoo.make(name, **{**_checked(cell, shared), **own, **options})
+    return zoo.make_network(name, **{**_checked(cell, shared), **own, **options})
 
 
 def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:
@@ -127,4 +127,5 @@ def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:
 def table_models(table: str) -> tuple[str, ...]:
     """The rows of a table that can be run."""
     rows = paper.TABLE_2 if table == "table2" else paper.TABLE_3
-    return (*[row for row in rows if row in MODELS], BASELINE)
+    today = ["widemlp", *zoo.PLAIN] if table == "table2" else [BASELINE]
+    return tuple(dict.fromkeys([*[row for row in rows if row in MODELS], *today]))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mpad.baseline import tfidf_svm, tfidf_svm_config
+from mpad import zoo
+from mpad.baseline import tfidf_svm_config
 from mpad.cross_validation import cross_validate_in_turn
 from mpad.datasets import load_dataset
 from mpad.experiments import provenance
@@ -49,7 +50,7 @@ class Runner:
         if not missing:
             return
         corpus = self._corpus(cell)
-        for record in (self._baseline if cell.model == BASELINE else self._network)(cell, corpus, missing, sink):
+        for record in (self._plain if cell.model in zoo.PLAIN else self._network)(cell, corpus, missing, sink):
             self.records.add(record)
             done(record)
 
@@ -77,12 +78,12 @@ class Runner:
                     loss_curve=[round(report.train_loss, _DIGITS) for report in result.reports],
                 )
 
-    def _baseline(self, cell: Cell, corpus: SplitCorpus, missing: list[Run], sink: Sink) -> Iterator[Record]:
-        """TF-IDF + linear SVM chooses no epoch, so it trains on validation documents too."""
+    def _plain(self, cell: Cell, corpus: SplitCorpus, missing: list[Run], sink: Sink) -> Iterator[Record]:
+        """Models that choose no epoch train on validation documents too."""
         origin = self._origin(cell, provenance.device_name("cpu"))
         for fold, seed in missing:
             part, start = corpus.splits[fold], time.perf_counter()
-            model = tfidf_svm().fit(*_at(corpus, np.concatenate(part.rows[:-1])))
+            model = zoo.make(cell.model).fit(*_at(corpus, np.concatenate(part.rows[:-1])))
             seconds = round(time.perf_counter() - start, 3)
             accuracy = round(float(model.score(*_at(corpus, part.test))), _DIGITS)
             yield Record(
@@ -116,6 +117,8 @@ class Runner:
         """Everything that decides what comes out, seed and device aside."""
         if cell.model == BASELINE:
             return tfidf_svm_config()
+        if cell.model in zoo.PLAIN:
+            return {name: as_json(value) for name, value in zoo.make(cell.model).get_params(deep=False).items()}
         found = {name: as_json(value) for name, value in self._estimator(cell).get_params(deep=False).items()}
         if found["vectors"] not in (None, CORPUS):
             found["vectors"] = provenance.digest_file(found["vectors"])
@@ -123,7 +126,7 @@ class Runner:
 
     def _vectors(self, cell: Cell) -> str | None:
         """The word vectors of a cell, in words."""
-        given = None if cell.model == BASELINE else self._estimator(cell).vectors
+        given = None if cell.model in zoo.PLAIN else self._estimator(cell).vectors
         if given is None or given == CORPUS:
             return None if given is None else "word2vec on its own text"
         return provenance.describe_vectors(given)

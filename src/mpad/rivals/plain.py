@@ -1,0 +1,115 @@
+"""What estimators without a network of ours have in common: scikit-learn's contract, and a folder one can read."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mpad.errors import DamagedModel, InputError
+from mpad.inputs import as_texts
+from mpad.labels import Labels, as_labels, learn_labels
+from mpad.model_folder import CONFIG, FORMAT, WEIGHTS
+from mpad.store import as_json, write_folder
+from mpad.version import __version__
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A text classifier that learns in one go; one label a document."""
+
+    kind: str  # its name in the zoo
+    labels_: Labels
+
+    @abstractmethod
+    def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
+        """Learn from texts and class numbers."""
+
+    @abstractmethod
+    def _scores(self, texts: list[str]) -> NDArray[Any]:
+        """Text → a score for each class, higher for likelier: (n, n_classes)."""
+
+    @abstractmethod
+    def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
+        """What was learnt: arrays, and what JSON can hold; files of its own go to the folder."""
+
+    @abstractmethod
+    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Take back what `_state` gave."""
+
+    def fit(self, X: Iterable[str], y: Any) -> Self:
+        """Learn from texts X and labels y."""
+        texts, truth = as_texts(X), as_labels(y)
+        if len(texts) != len(truth):
+            raise InputError(f"X has {len(texts):,} documents but y has {len(truth):,} labels")
+        self.labels_ = learn_labels(truth)
+        if self.labels_.multilabel:
+            raise InputError(f"'{self.kind}' gives one label a document; y is an indicator matrix")
+        self.classes_ = self.labels_.classes
+        self._learn(texts, self.labels_.encode(truth), len(self.labels_))
+        return self
+
+    def predict(self, X: Iterable[str]) -> NDArray[Any]:
+        """Label of each document: (n,)."""
+        check_is_fitted(self)
+        texts = as_texts(X)
+        return np.asarray(self.classes_[self._scores(texts).argmax(1)] if texts else self.classes_[:0])
+
+    def save(self, folder: str | Path) -> None:
+        """Write what was learnt to a folder."""
+        check_is_fitted(self)
+        with write_folder(Path(folder)) as beside:
+            arrays, facts = self._state(beside)
+            parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
+            config = {"format": FORMAT, "mpad": __version__, "kind": self.kind, "labels": self.labels_.to_json()}
+            config |= {"estimator": parameters, "facts": facts}
+            (beside / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+            if arrays:
+                save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, beside / WEIGHTS)
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "auto") -> Self:
+        """Read a fitted model."""
+        folder = Path(folder)
+        try:
+            config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+            estimator = cls(**config["estimator"])
+            estimator.labels_ = Labels.from_json(config["labels"])
+            estimator.classes_ = estimator.labels_.classes
+            arrays = load_file(folder / WEIGHTS) if (folder / WEIGHTS).is_file() else {}
+            estimator._restore(folder, arrays, config["facts"])
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            raise DamagedModel(f"{folder}: not a whole '{cls.kind}' model: {type(error).__name__}: {error}") from None
+        return estimator
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "labels_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class ProbableClassifier(PlainClassifier):
+    """One whose scores are logits, or logarithms of probabilities."""
+
+    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
+        """Probability of each class: (n, n_classes)."""
+        check_is_fitted(self)
+        texts = as_texts(X)
+        return self.labels_.probabilities(self._scores(texts)) if texts else np.zeros((0, len(self.labels_)))
+
+
+def linear_scores(features: Any, weight: NDArray[Any], bias: NDArray[Any]) -> NDArray[Any]:
+    """Features Wᵀ + b, for two classes as one row of weights: (n, n_classes)."""
+    scores = np.asarray(features @ weight.T + bias)
+    return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
