@@ -31,7 +31,7 @@ STAGES = [
     ["cross_validation"],
     ["baseline"],
     ["rivals"],
-    ["zoo"],
+    ["zoo", "comparison"],
     ["datasets"],
     ["experiments"],
     ["cli"],

@@ -13,6 +13,7 @@ from mpad.version import __version__
 
 if TYPE_CHECKING:
     from mpad.classifier import MPADClassifier
+    from mpad.comparison import compare
     from mpad.cross_validation import cross_validate
     from mpad.datasets import load_dataset
     from mpad.explain import Explanation
@@ -27,6 +28,7 @@ _HOME = {
     "PackedGraphs": "mpad.graph",
     "MPADClassifier": "mpad.classifier",
     "cross_validate": "mpad.cross_validation",
+    "compare": "mpad.comparison",
     "Explanation": "mpad.explain",
     "load_dataset": "mpad.datasets",
 }
@@ -37,6 +39,7 @@ __all__ = [
     "PackedGraphs",
     "MPADClassifier",
     "cross_validate",
+    "compare",
     "Explanation",
     "load_dataset",
     "__version__",

@@ -10,7 +10,7 @@ from mpad.text.tokenizer import KimTokenizer
 
 
 def tfidf_svm() -> Pipeline:
-    """The paper's words and pairs of them, weighed by TF-IDF, into a linear SVM; nothing tuned."""
+    """The paper's words and pairs of them, weighed by TF-IDF, into a linear SVM with its usual settings."""
     words = KimTokenizer().words
     weights = TfidfVectorizer(
         tokenizer=words, token_pattern=None, lowercase=False, ngram_range=(1, 2), sublinear_tf=True

@@ -195,3 +195,15 @@ def test_only_graphs_of_words_can_be_explained_so_far(data, tmp_path):
     )
     told = mpad("explain", tmp_path / "dan", "an apple", check=False)
     assert told.returncode == 1 and "this one is a 'dan'" in told.stderr
+
+
+def test_compare(data, tmp_path):
+    pytest.importorskip("matplotlib")
+    arguments = ["--text", "what", "--label", "kind", "--folds", "2", "--max-epochs", "2"]
+    done = mpad("compare", data, "--models", "tfidf-svm,dan", *arguments, "-f", "jsonl", "--plot", tmp_path / "a.png")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["model"] for row in rows] == ["tfidf-svm", "dan"] and rows[0]["p"] is None and rows[1]["p"] >= 0
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG") and "dan: fold 2 of 2" in done.stderr
+    assert "macro-F1" in mpad("compare", data, "--models", "tfidf-svm", *arguments).stdout
+    told = mpad("compare", data, "--models", "tfidf-svm,nothing", *arguments, check=False)
+    assert told.returncode == 1 and "no model 'nothing'" in told.stderr

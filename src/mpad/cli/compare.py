@@ -1,0 +1,102 @@
+"""`mpad compare`: several models on the same folds of your own documents."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpad.cli.data import Data, LabelColumn, TextColumn, labelled
+from mpad.cli.output import Format, FormatOption, print_rows
+
+if TYPE_CHECKING:
+    from mpad.comparison import Scores
+
+
+def run(
+    data: Data,
+    models: Annotated[str, typer.Option(help="Names with commas between; the first is what others are compared with.")],
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    vectors: Annotated[str | None, typer.Option(help="A file of word vectors, for the networks.")] = None,
+    max_epochs: Annotated[int, typer.Option(help="Epochs at most, of the networks.")] = 200,
+    patience: Annotated[int, typer.Option(help="Epochs without progress before a network stops.")] = 20,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the accuracies to this file (.png, .svg, .pdf).")] = None,
+    form: FormatOption = Format.table,
+) -> None:
+    """Compare models on the same folds: accuracy, macro-F1, speed, size, and whether they differ by more than chance.
+
+    Example: `mpad compare reviews.csv --models mpad,cnn,tfidf-svm --folds 5 --plot accuracies.png`
+
+    p is that of a paired t-test over folds against the first model, corrected for folds that share documents.
+    """
+    texts, labels = labelled(data, text, label, "train")
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from mpad import zoo
+    from mpad.comparison import compare
+
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    options = {"vectors": vectors, "max_epochs": max_epochs, "patience": patience, "device": device}
+    chosen = {name: zoo.make(name, **(_network_options(name, options, seed))) for name in names}
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("comparing", total=len(chosen) * folds)
+
+        def done(name: str, fold: int) -> None:
+            progress.update(task, advance=1, description=f"{name}, fold {fold + 1}")
+            if not console.is_terminal:
+                console.print(f"{name}: fold {fold + 1} of {folds}", highlight=False)
+
+        found = compare(chosen, texts, labels, folds=folds, seed=seed, done=done)
+    print_rows(_COLUMNS, [_row(scores, exact=form is not Format.table) for scores in found], form)
+    if plot is not None:
+        _draw(found, plot)
+        typer.echo(f"wrote {plot}", err=True)
+
+
+_COLUMNS = ("model", "accuracy", "±95%", "macro-F1", "fit s", "documents/s", "MB", "p")
+
+
+def _network_options(name: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    from mpad import zoo
+
+    if name in zoo.PLAIN:
+        return {}
+    return {**options, "random_state": seed, **({"vectors": None} if name == "widemlp" else {})}
+
+
+def _row(scores: "Scores", exact: bool) -> list[Any]:
+    numbers = [
+        float(scores.accuracy.mean()),
+        scores.margin,
+        float(scores.macro_f1.mean()),
+        round(float(scores.fit_seconds.mean()), 2),
+        round(scores.documents_a_second),
+        round(scores.megabytes, 2),
+    ]
+    p = scores.p_value
+    return [scores.name, *numbers, (p if exact else "" if p is None else f"{p:.3f}")]
+
+
+def _draw(found: "list[Scores]", file: Path) -> None:
+    from mpad.extras import require
+
+    require("matplotlib", extra="plots")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 0.6 + 0.5 * len(found)), layout="constrained", dpi=120)
+    axes = figure.subplots()
+    places = range(len(found))
+    means = [100 * float(scores.accuracy.mean()) for scores in found]
+    axes.errorbar(means, places, xerr=[100 * scores.margin for scores in found], fmt="o", color="#0072b2", capsize=4)
+    for place, scores in zip(places, found, strict=True):
+        axes.plot(100 * scores.accuracy, [place] * len(scores.accuracy), ".", color="#999999", zorder=0)
+    axes.set_yticks(list(places), [scores.name for scores in found])
+    axes.invert_yaxis()
+    axes.set_xlabel("accuracy, % (dots: folds; bars: 95 % intervals of the mean)")
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(file)
