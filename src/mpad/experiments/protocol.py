@@ -19,6 +19,7 @@ from mpad.datasets.catalogue import CATALOGUE, FOLDS
 from mpad.errors import InputError
 from mpad.experiments import paper
 from mpad.models.config import VARIANTS
+from mpad.rivals.plain import PlainClassifier
 from mpad.text.vectors import CORPUS
 from mpad.text_classifier import TextClassifier
 
@@ -113,6 +114,12 @@ def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClass
     own = {"preset": cell.preset, "hidden": 128 if cell.dataset in _WIDE else 64, **_ABLATIONS.get(cell.model, {})}
     name = cell.model if cell.model in _VARIANTS else "mpad"
     return zoo.make_network(name, **{**_checked(cell, shared), **own, **options})
+
+
+def make_plain(cell: Cell, vectors: str | None) -> PlainClassifier:
+    """The unfitted estimator of a cell without a network."""
+    needs = {"vectors": vectors} if cell.model == "wmd" else {}
+    return zoo.PLAIN[cell.model](**(_checked(cell, needs) if needs else {}))
 
 
 def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mpad.baseline import tfidf_svm_config
 from mpad.cross_validation import cross_validate_in_turn
 from mpad.datasets import load_dataset
 from mpad.experiments import provenance
-from mpad.experiments.protocol import BASELINE, Cell, make_estimator
+from mpad.experiments.protocol import BASELINE, Cell, make_estimator, make_plain
 from mpad.experiments.records import Record, Records, fingerprint
 from mpad.experiments.splits import SplitCorpus, split
 from mpad.store import as_json
@@ -83,7 +83,7 @@ class Runner:
         origin = self._origin(cell, provenance.device_name("cpu"))
         for fold, seed in missing:
             part, start = corpus.splits[fold], time.perf_counter()
-            model = zoo.make(cell.model).fit(*_at(corpus, np.concatenate(part.rows[:-1])))
+            model = make_plain(cell, self.vectors).fit(*_at(corpus, np.concatenate(part.rows[:-1])))
             seconds = round(time.perf_counter() - start, 3)
             accuracy = round(float(model.score(*_at(corpus, part.test))), _DIGITS)
             yield Record(
@@ -117,16 +117,18 @@ class Runner:
         """Everything that decides what comes out, seed and device aside."""
         if cell.model == BASELINE:
             return tfidf_svm_config()
-        if cell.model in zoo.PLAIN:
-            return {name: as_json(value) for name, value in zoo.make(cell.model).get_params(deep=False).items()}
-        found = {name: as_json(value) for name, value in self._estimator(cell).get_params(deep=False).items()}
-        if found["vectors"] not in (None, CORPUS):
+        plain = cell.model in zoo.PLAIN
+        estimator = make_plain(cell, self.vectors) if plain else self._estimator(cell)
+        found = {name: as_json(value) for name, value in estimator.get_params(deep=False).items()}
+        if found.get("vectors") not in (None, CORPUS):
             found["vectors"] = provenance.digest_file(found["vectors"])
         return {name: value for name, value in found.items() if name not in ("device", "random_state", "verbose")}
 
     def _vectors(self, cell: Cell) -> str | None:
         """The word vectors of a cell, in words."""
-        given = None if cell.model in zoo.PLAIN else self._estimator(cell).vectors
+        plain = cell.model in zoo.PLAIN
+        estimator = make_plain(cell, self.vectors) if plain else self._estimator(cell)
+        given = getattr(estimator, "vectors", None)
         if given is None or given == CORPUS:
             return None if given is None else "word2vec on its own text"
         return provenance.describe_vectors(given)

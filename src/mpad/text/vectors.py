@@ -28,6 +28,7 @@ class WordVectors:
     vocabulary: Vocabulary
     rows: NDArray[np.float32]  # (vocabulary.n_rows, width)
     found: int  # training words that have a row of their own in the source
+    known: NDArray[np.bool_] | None = None  # (len(vocabulary),), whether the file has the word, if there is a file
 
     @property
     def width(self) -> int:
@@ -66,7 +67,7 @@ def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed:
     table, filled = table[: full.n_rows], (known | lent)[: full.n_rows]
     sample, rowless = table[filled][:50_000], ~filled
     table[rowless] = _random_rows(int(rowless.sum()), table.shape[1], float(sample.std()), seed) + sample.mean()
-    return WordVectors(full, table, found=int(known[: full.seen].sum()))
+    return WordVectors(full, table, int(known[: full.seen].sum()), filled[: len(full)])
 
 
 class _Places:
