@@ -17,13 +17,14 @@ from mpad.rivals.doc2vec import Doc2Vec
 from mpad.rivals.fasttext import FastText
 from mpad.rivals.minilm import MiniLM
 from mpad.rivals.plain import PlainClassifier
+from mpad.rivals.spgk import SPGK
 from mpad.rivals.tfidf_svm import TfidfSVM
 from mpad.rivals.wmd import WMD
 from mpad.sequence_classifier import SequenceClassifier
 from mpad.text_classifier import TextClassifier
 
 _MPAD = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
-PLAIN: dict[str, type[PlainClassifier]] = {own.kind: own for own in (TfidfSVM, Doc2Vec, WMD, FastText, MiniLM)}
+PLAIN: dict[str, type[PlainClassifier]] = {own.kind: own for own in (TfidfSVM, Doc2Vec, SPGK, WMD, FastText, MiniLM)}
 NETWORKS = (*_MPAD, *RIVALS)
 NAMES = (*NETWORKS, *PLAIN)
 

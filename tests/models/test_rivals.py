@@ -19,6 +19,7 @@ SMALL = {
     "lstm-grnn": {"hidden": 16},
     "hn-att": {"hidden": 8},
     "widemlp": {"vector_size": 64},
+    "texting": {"hidden": 16},
 }
 
 
@@ -239,3 +240,21 @@ def test_widemlp_is_a_dense_layer_over_word_frequencies():
     frequency = torch.tensor([0.0, 2, 0, 1, 0, 0]) / 3
     expected = wide.classes(torch.relu(frequency @ wide.vectors + wide.bias))
     assert torch.allclose(wide(batch_of([1, 3, 1])).logits[0], expected, atol=1e-6)
+
+
+@torch.no_grad()
+def test_texting_on_a_graph_of_three_words_worked_out_by_hand():
+    from mpad.graph import graphs_of_words
+    from mpad.graph.batch import CorpusTensors
+    from mpad.models.texting import symmetric_weights
+
+    graphs, _ = graphs_of_words(["a b c"], window=2, directed=False)  # a – b – c
+    batch = CorpusTensors(graphs).take(torch.tensor([0]))
+    assert torch.allclose(symmetric_weights(batch), torch.full((4,), 1 / 2**0.5))
+    network = make("texting", steps=1, hidden=3)
+    h = torch.tanh(network.enter(network.vectors[:3]))
+    a = network.messages[0](h)
+    heard = torch.stack([a[1], a[0] + a[2], a[1]]) / 2**0.5
+    h = network.gates[0](h, heard)
+    g = torch.sigmoid(network.soft(h)) * torch.tanh(network.feature(h))
+    assert torch.allclose(network(batch).vectors[0], g.mean(0) + g.amax(0), atol=1e-6)

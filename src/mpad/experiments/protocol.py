@@ -46,6 +46,7 @@ _RIVALS: dict[str, dict[str, Any]] = {
     "disan": {"learn_vectors": True},
     "lstm-grnn": {},
     "hn-att": {"learn_vectors": True},
+    "texting": {},
     "widemlp": {"vectors": None, "vector_size": 1024, "batch_size": 16},
 }
 MODELS = (*_VARIANTS, *_ABLATIONS, *_RIVALS, *zoo.PLAIN)  # what can be run today
@@ -134,5 +135,5 @@ def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:
 def table_models(table: str) -> tuple[str, ...]:
     """The rows of a table that can be run."""
     rows = paper.TABLE_2 if table == "table2" else paper.TABLE_3
-    today = ["widemlp", *zoo.PLAIN] if table == "table2" else [BASELINE]
+    today = ["widemlp", "texting", *zoo.PLAIN] if table == "table2" else [BASELINE]
     return tuple(dict.fromkeys([*[row for row in rows if row in MODELS], *today]))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mpad.errors import InputError
+from mpad.graph.build import GraphConfig
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Network(nn.Module):
 
     stackable = False  # whether several can train as one, their weights with a leading axis
     by_sentence = False  # whether a document is a run of sentences
+    graph: GraphConfig | None = None  # how words become graphs, of networks that read those
     vectors: Tensor  # (n_words, vector_width)
 
     def __init__(self, config: Any) -> None:

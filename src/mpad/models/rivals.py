@@ -13,6 +13,7 @@ from mpad.models.hn_att import HNATT, HNATTConfig
 from mpad.models.lstm_grnn import LSTMGRNN, LSTMGRNNConfig
 from mpad.models.lstmn import LSTMN, LSTMNConfig
 from mpad.models.network import Network, NetworkConfig
+from mpad.models.texting import TextING, TextINGConfig
 from mpad.models.widemlp import WideMLP, WideMLPConfig
 
 RIVALS: dict[str, tuple[type[Network], type[NetworkConfig]]] = {
@@ -24,6 +25,7 @@ RIVALS: dict[str, tuple[type[Network], type[NetworkConfig]]] = {
     "lstm-grnn": (LSTMGRNN, LSTMGRNNConfig),
     "hn-att": (HNATT, HNATTConfig),
     "widemlp": (WideMLP, WideMLPConfig),
+    "texting": (TextING, TextINGConfig),
 }
 
 
