@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from torch import nn
 from torch.nn import functional
 
-from mpad.errors import InputError
 from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
@@ -23,8 +22,7 @@ class CLSTMConfig(NetworkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.width, self.maps, self.hidden) < 1:
-            raise InputError(f"width, maps and hidden must be at least 1, not {self.width}, {self.maps}, {self.hidden}")
+        self._need_one("width", "maps", "hidden")
 
 
 class CLSTM(Network):

@@ -31,8 +31,9 @@ class CNNConfig(NetworkConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "widths", tuple(self.widths))
-        if not self.widths or min(self.widths) < 1 or self.maps < 1:
-            raise InputError(f"widths and maps must be at least 1, not {self.widths} and {self.maps}")
+        self._need_one("maps")
+        if not self.widths or min(self.widths) < 1:
+            raise InputError(f"widths must be at least 1, not {self.widths}")
         if self.channels not in ("one", "two"):
             raise InputError(f"channels must be 'one' or 'two', not '{self.channels}'")
         if self.channels == "two" and not self.learn_vectors:

@@ -24,8 +24,7 @@ class DANConfig(NetworkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.layers < 1 or self.hidden < 1:
-            raise InputError(f"layers and hidden must be at least 1, not {self.layers} and {self.hidden}")
+        self._need_one("layers", "hidden")
         if not 0.0 <= self.word_dropout < 1.0:
             raise InputError(f"word_dropout must be at least 0 and below 1, not {self.word_dropout}")
 

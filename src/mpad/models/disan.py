@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.errors import InputError
 from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
@@ -25,8 +24,7 @@ class DiSANConfig(NetworkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hidden < 1 or self.longest < 1:
-            raise InputError(f"hidden and longest must be at least 1, not {self.hidden} and {self.longest}")
+        self._need_one("hidden", "longest")
 
 
 def directional_mask(n: int, forward: bool) -> Tensor:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.errors import InputError
 from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
@@ -22,8 +21,7 @@ class HNATTConfig(NetworkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hidden < 1:
-            raise InputError(f"hidden must be at least 1, not {self.hidden}")
+        self._need_one("hidden")
 
 
 class HNATT(Network):

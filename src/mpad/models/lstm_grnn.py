@@ -26,8 +26,7 @@ class LSTMGRNNConfig(NetworkConfig):
         super().__post_init__()
         if self.sentences not in ("lstm", "cnn"):
             raise InputError(f"sentences must be read by 'lstm' or 'cnn', not '{self.sentences}'")
-        if self.hidden < 1:
-            raise InputError(f"hidden must be at least 1, not {self.hidden}")
+        self._need_one("hidden")
 
 
 class LSTMGRNN(Network):

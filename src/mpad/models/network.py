@@ -34,6 +34,12 @@ class NetworkConfig:
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
 
+    def _need_one(self, *names: str) -> None:
+        """Refuse a width, a depth or a number of anything below one."""
+        for name in names:
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+
 
 class Network(nn.Module):
     """A network over word vectors: a table of rows, learnt or fixed, and a way to read documents by it."""

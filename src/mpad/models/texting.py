@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.errors import InputError
 from mpad.graph.batch import GraphBatch
 from mpad.graph.build import GraphConfig
 from mpad.models.network import Network, NetworkConfig, Output
@@ -25,8 +24,7 @@ class TextINGConfig(NetworkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.steps < 1 or self.hidden < 1:
-            raise InputError(f"steps and hidden must be at least 1, not {self.steps} and {self.hidden}")
+        self._need_one("steps", "hidden")
 
 
 class TextING(Network):
