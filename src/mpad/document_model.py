@@ -1,5 +1,6 @@
 """A model over graphs of words: MPAD, with all that it needs to read raw text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,7 +30,7 @@ class DocumentModel(TextModel):
     labels: Labels
     kind = "mpad"
 
-    def packed(self, corpus: EncodedCorpus) -> PackedGraphs:
+    def packed(self, corpus: EncodedCorpus, texts: Sequence[str] = ()) -> PackedGraphs:
         """Ids → packed graphs, by document or by sentence as the variant wants."""
         return build_graphs(corpus, self.graph_config)
 

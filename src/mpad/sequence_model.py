@@ -1,5 +1,6 @@
 """One of the rivals' networks, with all that it needs to read raw text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,14 +11,16 @@ from mpad.graph.packed import PackedGraphs
 from mpad.labels import Labels
 from mpad.models.network import Network
 from mpad.sequence.batch import WordTensors
+from mpad.sequence.trees import PackedTrees, TreeTensors, pack_trees
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import EncodedCorpus, Vocabulary
 from mpad.text_model import TextModel
+from mpad.training.examples import Corpus
 
 
 @dataclass(frozen=True)
 class SequenceModel(TextModel):
-    """A trained network over words in their order, or over graphs of them."""
+    """A trained network over words in their order, over graphs of them, or over parse trees."""
 
     kind: str
     tokenizer: Tokenizer
@@ -25,10 +28,14 @@ class SequenceModel(TextModel):
     network: Network
     labels: Labels
 
-    def packed(self, corpus: EncodedCorpus) -> EncodedCorpus | PackedGraphs:
-        """Ids as they are, or as graphs of words where the network reads those."""
+    def packed(self, corpus: EncodedCorpus, texts: Sequence[str]) -> EncodedCorpus | PackedGraphs | PackedTrees:
+        """Ids as they are, or as graphs of words or parse trees where the network reads those."""
+        if self.network.reads_trees:
+            return pack_trees(texts, corpus, len(self.labels))
         return corpus if self.network.graph is None else build_graphs(corpus, self.network.graph)
 
-    def tensors(self, packed: EncodedCorpus | PackedGraphs, device: torch.device) -> WordTensors | CorpusTensors:
+    def tensors(self, packed: EncodedCorpus | PackedGraphs | PackedTrees, device: torch.device) -> Corpus:
         """The same on a device."""
+        if isinstance(packed, PackedTrees):
+            return TreeTensors(packed, device)
         return CorpusTensors(packed, device) if isinstance(packed, PackedGraphs) else WordTensors(packed, device)

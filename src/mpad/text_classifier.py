@@ -115,7 +115,7 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
         network.set_vectors(rows if network.config.learn_vectors else rows.half().float())
         model = self._make_model(tokenizer, vectors.vocabulary, network, labels)
-        return model, model.packed(corpus.with_vocabulary_grown(len(vocabulary), len(vectors.vocabulary)))
+        return model, model.packed(corpus.with_vocabulary_grown(len(vocabulary), len(vectors.vocabulary)), texts)
 
     @property
     def _by_sentence(self) -> bool:

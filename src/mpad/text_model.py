@@ -28,8 +28,8 @@ class TextModel(ABC):
     labels: Labels
 
     @abstractmethod
-    def packed(self, corpus: EncodedCorpus) -> Any:
-        """Ids → documents as the network reads them."""
+    def packed(self, corpus: EncodedCorpus, texts: Sequence[str]) -> Any:
+        """Ids, and the texts that they are of → documents as the network reads them."""
 
     @abstractmethod
     def tensors(self, packed: Any, device: torch.device) -> Corpus:
@@ -37,7 +37,7 @@ class TextModel(ABC):
 
     def pack(self, texts: Sequence[str]) -> Any:
         """Text → documents as the network reads them."""
-        return self.packed(self.vocabulary.encode(texts, self.tokenizer, sentences=self.network.by_sentence))
+        return self.packed(self.vocabulary.encode(texts, self.tokenizer, self.network.by_sentence), texts)
 
     @property
     def device(self) -> torch.device:

@@ -20,6 +20,7 @@ from mpad.rivals.plain import PlainClassifier
 from mpad.rivals.spgk import SPGK
 from mpad.rivals.tfidf_svm import TfidfSVM
 from mpad.rivals.wmd import WMD
+from mpad.sequence.trees import TREE_WORDS
 from mpad.sequence_classifier import SequenceClassifier
 from mpad.text_classifier import TextClassifier
 
@@ -42,6 +43,8 @@ def make_network(name: str, **parameters: Any) -> TextClassifier:
         raise InputError(f"no model '{name}' (known: {', '.join(NAMES)})")
     own = {key: value for key, value in parameters.items() if key in rival_options(name)}
     others = {key: value for key, value in parameters.items() if key not in own}
+    if RIVALS[name][0].reads_trees:
+        others["tokenizer"] = TREE_WORDS
     return SequenceClassifier(name, options=own or None, **others)
 
 

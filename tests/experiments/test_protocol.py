@@ -3,7 +3,7 @@ import pytest
 from mpad import zoo
 from mpad.errors import InputError
 from mpad.experiments import paper
-from mpad.experiments.protocol import BASELINE, MODELS, make_cell, make_estimator, table_models
+from mpad.experiments.protocol import BASELINE, MODELS, make_cell, make_estimator, reads_trees, table_models
 
 
 def test_folds_and_seeds_by_the_dataset():
@@ -19,6 +19,8 @@ def test_what_cannot_be_run_is_told():
         make_cell("docstrings", "mpad")
     with pytest.raises(InputError, match="no model 'cliq' to run"):
         make_cell("trec", "cliq")
+    with pytest.raises(InputError, match="only sst1 and sst2 have"):
+        make_cell("trec", "tree-lstm")
     with pytest.raises(InputError, match="folds must be from 1 to 10, not 11"):
         make_cell("polarity", "mpad", n_folds=11)
     with pytest.raises(InputError, match="--vectors or MPAD_VECTORS"):
@@ -28,8 +30,9 @@ def test_what_cannot_be_run_is_told():
 def test_every_row_of_the_tables_is_an_estimator():
     for table in ("table2", "table3"):
         for model in table_models(table):
-            if model != BASELINE:
-                estimator = make_estimator(make_cell("imdb", model), "vectors.bin")
+            if model not in zoo.PLAIN:
+                dataset = "sst1" if reads_trees(model) else "imdb"
+                estimator = make_estimator(make_cell(dataset, model), "vectors.bin")
                 assert getattr(estimator, "hidden", 128) == 128
     assert len(table_models("table3")) == 10 and set(paper.TABLE_3) < set(MODELS)
     assert set(table_models("table2")) == set(zoo.NAMES)

@@ -50,7 +50,7 @@ def run(
     already is skipped: an interrupted run goes on where it stopped.
     """
     from mpad.experiments import figures, paper, tables
-    from mpad.experiments.protocol import make_cell, table_models
+    from mpad.experiments.protocol import make_cell, reads_trees, table_models
     from mpad.experiments.records import Records
     from mpad.experiments.runner import Runner
     from mpad.experiments.summary import summarise
@@ -73,6 +73,7 @@ def run(
             make_cell(name, row, n_folds=folds, n_seeds=seeds, **setting)
             for name in datasets
             for row in models or table_models(what.value)
+            if models or not reads_trees(row) or name in ("sst1", "sst2")
         ]
         if not no_run:
             _run(Runner(records, vectors, device), cells)

@@ -19,7 +19,9 @@ from mpad.datasets.catalogue import CATALOGUE, FOLDS
 from mpad.errors import InputError
 from mpad.experiments import paper
 from mpad.models.config import VARIANTS
+from mpad.models.rivals import RIVALS
 from mpad.rivals.plain import PlainClassifier
+from mpad.sequence.trees import TREE_WORDS
 from mpad.text.vectors import CORPUS
 from mpad.text_classifier import TextClassifier
 
@@ -41,6 +43,8 @@ _VARIANTS = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for var
 _RIVALS: dict[str, dict[str, Any]] = {
     "cnn": {"learn_vectors": True, "batch_size": 50},
     "dan": {"learn_vectors": True},
+    "tree-lstm": {"learn_vectors": True, "batch_size": 25, "tokenizer": TREE_WORDS},
+    "drnn": {"batch_size": 25, "tokenizer": TREE_WORDS},
     "lstmn": {},
     "c-lstm": {"learn_vectors": True},
     "disan": {"learn_vectors": True},
@@ -70,7 +74,7 @@ class Cell:
         preset = None if self.model in zoo.PLAIN or self.model in _RIVALS else self.preset
         return {
             "preset": preset,
-            "tokenizer": None if self.model in zoo.PLAIN else self.tokenizer,
+            "tokenizer": words_of(self.model, self.tokenizer),
             "grouped": self.grouped,
         }
 
@@ -91,6 +95,8 @@ def make_cell(
     for name, number, most in (("folds", n_folds, 10), ("seeds", n_seeds, 1000)):
         if number is not None and not 1 <= number <= most:
             raise InputError(f"{name} must be from 1 to {most}, not {number}")
+    if reads_trees(model) and dataset not in ("sst1", "sst2"):
+        raise InputError(f"'{model}' reads parse trees, which only sst1 and sst2 have")
     if CATALOGUE[dataset].parts == FOLDS:
         folds, seeds = range(n_folds or 10), range(n_seeds or 1)
     else:  # one split: "3 folds" of it are 3 seeds
@@ -113,8 +119,18 @@ def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClass
     if cell.model in _RIVALS:
         return zoo.make_network(cell.model, **{**_checked(cell, {**shared, **_RIVALS[cell.model]}), **options})
     own = {"preset": cell.preset, "hidden": 128 if cell.dataset in _WIDE else 64, **_ABLATIONS.get(cell.model, {})}
-    name = cell.model if cell.model in _VARIANTS else "mpad"
+    name = "mpad" if cell.model in _ABLATIONS else cell.model
     return zoo.make_network(name, **{**_checked(cell, shared), **own, **options})
+
+
+def words_of(model: str, tokenizer: str) -> str | None:
+    """Whose words a model reads: those of the tokenizer, unless it brings its own or reads trees."""
+    return None if model in zoo.PLAIN else "trees" if reads_trees(model) else tokenizer
+
+
+def reads_trees(model: str) -> bool:
+    """Whether a model reads parse trees instead of text."""
+    return model in RIVALS and RIVALS[model][0].reads_trees
 
 
 def make_plain(cell: Cell, vectors: str | None) -> PlainClassifier:

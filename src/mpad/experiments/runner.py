@@ -12,8 +12,9 @@ from mpad import zoo
 from mpad.baseline import tfidf_svm_config
 from mpad.cross_validation import cross_validate_in_turn
 from mpad.datasets import load_dataset
+from mpad.datasets.trees import load_trees
 from mpad.experiments import provenance
-from mpad.experiments.protocol import BASELINE, Cell, make_estimator, make_plain
+from mpad.experiments.protocol import BASELINE, Cell, make_estimator, make_plain, reads_trees
 from mpad.experiments.records import Record, Records, fingerprint
 from mpad.experiments.splits import SplitCorpus, split
 from mpad.store import as_json
@@ -33,7 +34,7 @@ class Runner:
     vectors: str | None = None
     device: str = "auto"
     options: dict[str, Any] = field(default_factory=dict)  # of the estimator, instead of the protocol's
-    _loaded: dict[tuple[str, bool], SplitCorpus] = field(default_factory=dict, init=False, repr=False)
+    _loaded: dict[tuple[str, bool, bool], SplitCorpus] = field(default_factory=dict, init=False, repr=False)
 
     def missing(self, cell: Cell) -> list[Run]:
         """The folds and seeds of a cell that have no record of this configuration and these documents yet."""
@@ -104,10 +105,12 @@ class Runner:
 
     def _corpus(self, cell: Cell) -> SplitCorpus:
         """The cell's documents; the last ones stay in memory, since cells of a dataset follow each other."""
-        key = cell.dataset, cell.grouped
+        trees = reads_trees(cell.model)
+        key = cell.dataset, cell.grouped, trees
         if key not in self._loaded:
             self._loaded.clear()
-            self._loaded[key] = split(load_dataset(cell.dataset), cell.grouped)
+            dataset = load_trees(cell.dataset) if trees else load_dataset(cell.dataset)
+            self._loaded[key] = split(dataset, cell.grouped)
         return self._loaded[key]
 
     def _estimator(self, cell: Cell, **options: Any) -> TextClassifier:

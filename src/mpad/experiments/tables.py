@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mpad import zoo
 from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.statistics import Statistics
 from mpad.experiments import paper
 from mpad.experiments.counts import counted, vectors_counted
-from mpad.experiments.protocol import BASELINE, make_cell
+from mpad.experiments.protocol import BASELINE, make_cell, words_of
 from mpad.experiments.records import Record
 from mpad.experiments.summary import Setting, Summary, summarise
 
@@ -186,7 +185,7 @@ def _detail(setting: Setting, found: Summary) -> list[str]:
 
 
 def _find(cells: Cells, dataset: str, model: str, preset: str | None) -> Summary | None:
-    return cells.get((dataset, model, preset, None if model in zoo.PLAIN else "kim", False))
+    return cells.get((dataset, model, preset, words_of(model, "kim"), False))
 
 
 def _best(cells: Cells, dataset: str, preset: str) -> str | None:

@@ -18,6 +18,7 @@ class Output:
     vectors: Tensor  # (n_documents, width), the document vectors that the last layer classifies
     word_attention: Tensor | None = None  # (steps, n_words), sums to 1 over the words of a graph, document or sentence
     sentence_attention: Tensor | None = None  # (steps or 1, n_sentences), sums to 1 over the sentences of a document
+    extra: Tensor | None = None  # a loss of the network's own, added to the documents' while training
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Network(nn.Module):
 
     stackable = False  # whether several can train as one, their weights with a leading axis
     by_sentence = False  # whether a document is a run of sentences
+    reads_trees = False  # whether a document is a parse tree in brackets
     graph: GraphConfig | None = None  # how words become graphs, of networks that read those
     vectors: Tensor  # (n_words, vector_width)
 

@@ -9,16 +9,20 @@ from mpad.models.c_lstm import CLSTM, CLSTMConfig
 from mpad.models.cnn import CNN, CNNConfig
 from mpad.models.dan import DAN, DANConfig
 from mpad.models.disan import DiSAN, DiSANConfig
+from mpad.models.drnn import DRNN, DRNNConfig
 from mpad.models.hn_att import HNATT, HNATTConfig
 from mpad.models.lstm_grnn import LSTMGRNN, LSTMGRNNConfig
 from mpad.models.lstmn import LSTMN, LSTMNConfig
 from mpad.models.network import Network, NetworkConfig
 from mpad.models.texting import TextING, TextINGConfig
+from mpad.models.tree_lstm import TreeLSTM, TreeLSTMConfig
 from mpad.models.widemlp import WideMLP, WideMLPConfig
 
 RIVALS: dict[str, tuple[type[Network], type[NetworkConfig]]] = {
     "cnn": (CNN, CNNConfig),
     "dan": (DAN, DANConfig),
+    "tree-lstm": (TreeLSTM, TreeLSTMConfig),
+    "drnn": (DRNN, DRNNConfig),
     "lstmn": (LSTMN, LSTMNConfig),
     "c-lstm": (CLSTM, CLSTMConfig),
     "disan": (DiSAN, DiSANConfig),

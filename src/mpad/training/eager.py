@@ -71,8 +71,9 @@ class Eager:
         taken = [task.examples.take(row) for task, row in zip(self._tasks, rows, strict=True)]
         batch, targets, weights = _side_by_side(taken) if self.stacked else taken[0]
         self._optimiser.zero_grad()
-        losses = weighted_loss(self.network(batch).logits, targets, weights)
-        losses.sum().backward()  # each model's loss moves its own weights alone
+        output = self.network(batch)
+        losses = weighted_loss(output.logits, targets, weights)
+        (losses.sum() if output.extra is None else losses.sum() + output.extra).backward()  # each model's own weights
         self._optimiser.step(active)
         return losses.detach()
 

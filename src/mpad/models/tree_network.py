@@ -1,0 +1,50 @@
+"""What networks over trees have in common: every labelled node is classified, and the root is the answer."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mpad.models.network import Network, NetworkConfig, Output
+from mpad.nn.dropout import Dropout
+from mpad.nn.linear import Linear
+from mpad.sequence.trees import TreeBatch
+
+
+class TreeNetwork(Network):
+    """States of all nodes, by a subclass; then one linear map to the classes at each.
+
+    loss = −log p(root) of each tree, and −log p(node) of all its other nodes that have a class, per tree
+    """
+
+    reads_trees = True
+
+    def __init__(self, config: NetworkConfig, width: int) -> None:
+        super().__init__(config)
+        self.input_dropout = Dropout(config.dropout, place=0)
+        self.dropout = Dropout(config.dropout, place=1)
+        self.classes = Linear(width, config.n_classes)
+
+    def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
+        """Vectors of the nodes' words (zeros inside) → states: (n_nodes, vector_width) → (n_nodes, width)."""
+        raise NotImplementedError
+
+    def forward(self, batch: TreeBatch) -> Output:
+        """Trees → logits of their roots, and the loss of their other nodes."""
+        rows = functional.embedding(batch.word.clamp(min=0), self.vectors) * (batch.word >= 0)[:, None]
+        h = self.states(self.input_dropout(rows), batch)
+        logits = self.classes(self.dropout(h))
+        others = batch.target.clone()
+        others[batch.root] = -1
+        extra = functional.cross_entropy(logits, others, ignore_index=-1, reduction="sum") / batch.root.shape[0]
+        return Output(logits[batch.root], h[batch.root], extra=extra if self.training else None)
+
+
+def in_order(parts: list[Tensor], levels: list[Tensor]) -> Tensor:
+    """States level by level → states in the order of the nodes."""
+    nodes = torch.cat(levels)
+    return torch.cat(parts)[torch.argsort(nodes)]
+
+
+def places(levels: list[Tensor]) -> Tensor:
+    """Where each node stands once levels are laid end to end: (n_nodes,)."""
+    return torch.argsort(torch.cat(levels))
