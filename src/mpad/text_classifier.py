@@ -56,6 +56,11 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
     def _make_model(self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels) -> TextModel:
         """The network with all that it needs to read text."""
 
+    @property
+    @abstractmethod
+    def _by_sentence(self) -> bool:
+        """Whether documents are read as runs of sentences."""
+
     @abstractmethod
     def _training_config(self, seed: int) -> TrainingConfig:
         """How to train."""
@@ -116,11 +121,6 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         network.set_vectors(rows if network.config.learn_vectors else rows.half().float())
         model = self._make_model(tokenizer, vectors.vocabulary, network, labels)
         return model, model.packed(corpus.with_vocabulary_grown(len(vocabulary), len(vectors.vocabulary)), texts)
-
-    @property
-    def _by_sentence(self) -> bool:
-        """Whether documents are read as runs of sentences."""
-        return self._network(2, 1, 1, 0).by_sentence
 
     def _network(self, n_classes: int, n_words: int, vector_width: int, seed: int) -> Network:
         """Make an untrained network, its word vectors still empty."""

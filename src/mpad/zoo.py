@@ -5,6 +5,7 @@
 >>> zoo.load("my-model").predict(["a moving film"])      # doctest: +SKIP
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,13 @@ NAMES = (*NETWORKS, *PLAIN)
 def make(name: str, **parameters: Any) -> TextClassifier | PlainClassifier:
     """An unfitted estimator; what a network alone has may be given beside what all have."""
     return PLAIN[name](**parameters) if name in PLAIN else make_network(name, **parameters)
+
+
+def make_with(name: str, options: Mapping[str, Any]) -> TextClassifier | PlainClassifier:
+    """An unfitted estimator with those of the options that it has: for settings that many models share."""
+    if name not in PLAIN:
+        return make_network(name, **{**options, **({"vectors": None} if name == "widemlp" else {})})
+    return PLAIN[name](**{key: value for key, value in options.items() if key in PLAIN[name]._get_param_names()})
 
 
 def make_network(name: str, **parameters: Any) -> TextClassifier:

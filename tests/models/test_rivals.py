@@ -259,3 +259,9 @@ def test_texting_on_a_graph_of_three_words_worked_out_by_hand():
     h = network.gates[0](h, heard)
     g = torch.sigmoid(network.soft(h)) * torch.tanh(network.feature(h))
     assert torch.allclose(network(batch).vectors[0], g.mean(0) + g.amax(0), atol=1e-6)
+
+
+def test_shared_settings_reach_those_that_have_them():
+    shared = {"vectors": "v.bin", "max_epochs": 3}
+    assert zoo.make_with("wmd", shared).vectors == "v.bin" and zoo.make_with("cnn", shared).max_epochs == 3
+    assert zoo.make_with("widemlp", shared).vectors is None and zoo.make_with("tfidf-svm", shared).get_params() == {}

@@ -40,8 +40,14 @@ def run(
     from mpad.comparison import compare
 
     names = [name.strip() for name in models.split(",") if name.strip()]
-    options = {"vectors": vectors, "max_epochs": max_epochs, "patience": patience, "device": device}
-    chosen = {name: zoo.make(name, **(_network_options(name, options, seed))) for name in names}
+    options = {
+        "vectors": vectors,
+        "max_epochs": max_epochs,
+        "patience": patience,
+        "device": device,
+        "random_state": seed,
+    }
+    chosen = {name: zoo.make_with(name, options) for name in names}
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("comparing", total=len(chosen) * folds)
@@ -59,14 +65,6 @@ def run(
 
 
 _COLUMNS = ("model", "accuracy", "±95%", "macro-F1", "fit s", "documents/s", "MB", "p")
-
-
-def _network_options(name: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
-    from mpad import zoo
-
-    if name in zoo.PLAIN:
-        return {}
-    return {**options, "random_state": seed, **({"vectors": None} if name == "widemlp" else {})}
 
 
 def _row(scores: "Scores", exact: bool) -> list[Any]:

@@ -67,7 +67,7 @@ def run(
     if model == "mpad":
         classifier = zoo.make("mpad", **own, **shared).set_params(variant=variant)
     else:
-        classifier = zoo.make(model, **({} if model in zoo.PLAIN else shared))
+        classifier = zoo.make_with(model, shared)
     kept = "learnt in one go"
     if isinstance(classifier, TextClassifier):
         with epoch_bar(max_epochs) as sink:

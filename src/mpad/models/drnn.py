@@ -68,7 +68,7 @@ class DRNN(TreeNetwork):
         at: Tensor,
         batch: TreeBatch,
     ) -> Tensor:
-        """One layer, from the leaves up; `sent` is what leaves send to a parent on the right and on the left."""
+        """One layer, from the leaves up; `sent` is what leaves tell their parent, as its left or its right child."""
         width = self.config.hidden
         h = sent.new_zeros(len(levels[0]), width) if lower is None else lower[0]
         start = len(levels[0])
