@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from mpad.errors import InputError
+from mpad.explain.explanation import Explanation
 from mpad.labels import Labels
 from mpad.models.network import Network
 from mpad.models.rivals import find_rival, rival_options
@@ -89,6 +91,13 @@ class SequenceClassifier(TextClassifier):
             raise InputError(f"'{self.model}' has no option {', '.join(unknown)} (known: {known})")
         learnt = self.learn_vectors or self.vectors is None
         return network(config(n_classes, vector_width, n_words, self.dropout, learnt, **options))
+
+    def explain(self, text: str, label: Any = None, method: str = "attention") -> Explanation:
+        """Say where the network looked: a weight for every word and sentence, where it has attention ("hn-att")."""
+        from mpad.explain import explain  # here, so that answering does not wait for it
+
+        check_is_fitted(self)
+        return explain(self.model_, text, label, method)
 
     def _make_model(
         self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels

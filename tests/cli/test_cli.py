@@ -178,7 +178,7 @@ def test_rivals_from_the_command_line(data, tmp_path, name):
     assert told.returncode == 1 and "no model 'cnnn'" in told.stderr
 
 
-def test_only_graphs_of_words_can_be_explained_so_far(data, tmp_path):
+def test_what_cannot_be_explained_is_told(data, tmp_path):
     mpad(
         "fit",
         data,
@@ -194,7 +194,9 @@ def test_only_graphs_of_words_can_be_explained_so_far(data, tmp_path):
         "1",
     )
     told = mpad("explain", tmp_path / "dan", "an apple", check=False)
-    assert told.returncode == 1 and "this one is a 'dan'" in told.stderr
+    assert told.returncode == 1 and "by attention alone so far" in told.stderr
+    told = mpad("explain", tmp_path / "dan", "an apple", "--method", "attention", check=False)
+    assert told.returncode == 1 and "a 'dan' has no attention to show" in told.stderr
 
 
 def test_compare(data, tmp_path):

@@ -10,6 +10,7 @@ from mpad.explain.attention import attention_weights
 from mpad.explain.document import Dissected, dissect
 from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.occlusion import occlusion_weights
+from mpad.explain.sequence import explain_by_attention
 from mpad.explain.weights import PartWeights
 from mpad.text_model import TextModel
 
@@ -22,10 +23,12 @@ def explain(model: TextModel, text: str, label: Any = None, method: str = "occlu
     """Explain the model's answer on a text, for one class (by default the likeliest)."""
     if method not in METHODS:
         raise InputError(f"no method '{method}' (known: {', '.join(METHODS)})")
-    if not isinstance(model, DocumentModel):
-        raise InputError(f"only models over graphs of words can be explained so far; this one is a '{model.kind}'")
     if not isinstance(text, str):
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
+    if not isinstance(model, DocumentModel):
+        if method != "attention":
+            raise InputError(f"a '{model.kind}' can be explained by attention alone so far: method='attention'")
+        return explain_by_attention(model, text, None if label is None else _column(model, label))
     document = dissect(model, text)
     output = model.answer(document.graphs)
     probabilities = model.labels.probabilities(output.logits)[0]
@@ -36,7 +39,7 @@ def explain(model: TextModel, text: str, label: Any = None, method: str = "occlu
     return _explanation(document, parts, probabilities, column, method)
 
 
-def _column(model: DocumentModel, label: Any) -> int:
+def _column(model: TextModel, label: Any) -> int:
     found = [k for k, known in enumerate(model.labels.classes.tolist()) if known == label or str(known) == str(label)]
     if not found:
         known = ", ".join(map(str, model.labels.classes))
