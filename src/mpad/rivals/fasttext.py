@@ -59,7 +59,8 @@ class FastText(ProbableClassifier):
         library = require("fasttext", extra="baselines")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "train.txt"
-            file.write_text("".join(lines), encoding="utf-8")
+            shuffled = np.random.default_rng(self.seed).permutation(len(lines))  # fastText learns in the file's order
+            file.write_text("".join(lines[row] for row in shuffled), encoding="utf-8")
             for _ in range(6):  # its steps may run away on one machine and not on another
                 try:
                     options = {"lr": rate, "epoch": epochs, "dim": self.width, "wordNgrams": 1 + self.pairs}
