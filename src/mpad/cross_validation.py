@@ -150,9 +150,9 @@ def _task(
     if held is None:
         chosen, held = (chosen[part] for part in hold_out(targets[chosen], setting.validation_fraction, seed))
     network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(corpus.device)
-    network.set_vectors(vectors)
     if setting.vectors is None:  # learnt from scratch, each model from rows of its own
-        network.set_vectors(torch.from_numpy(random_rows(vectors.shape[0], vectors.shape[1], seed)).to(corpus.device))
+        vectors = torch.from_numpy(random_rows(vectors.shape[0], vectors.shape[1], seed)).to(corpus.device)
+    network.set_vectors(vectors)
     return Task(
         network,
         make_examples(corpus, chosen, targets, weights),

@@ -25,9 +25,9 @@ from mpad.sequence.trees import TREE_WORDS
 from mpad.sequence_classifier import SequenceClassifier
 from mpad.text_classifier import TextClassifier
 
-_MPAD = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
+MPAD_VARIANTS = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
 PLAIN: dict[str, type[PlainClassifier]] = {own.kind: own for own in (TfidfSVM, Doc2Vec, SPGK, WMD, FastText, MiniLM)}
-NETWORKS = (*_MPAD, *RIVALS)
+NETWORKS = (*MPAD_VARIANTS, *RIVALS)
 NAMES = (*NETWORKS, *PLAIN)
 
 
@@ -45,8 +45,8 @@ def make_with(name: str, options: Mapping[str, Any]) -> TextClassifier | PlainCl
 
 def make_network(name: str, **parameters: Any) -> TextClassifier:
     """An unfitted estimator of one of the networks."""
-    if name in _MPAD:
-        return MPADClassifier(_MPAD[name], **parameters)
+    if name in MPAD_VARIANTS:
+        return MPADClassifier(MPAD_VARIANTS[name], **parameters)
     if name not in RIVALS:
         raise InputError(f"no model '{name}' (known: {', '.join(NAMES)})")
     own = {key: value for key, value in parameters.items() if key in rival_options(name)}

@@ -1,6 +1,6 @@
 import torch
 
-from mpad.sequence.batch import WordTensors, pad, rows_of
+from mpad.sequence.batch import WordTensors, pad
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 
@@ -19,7 +19,7 @@ def test_words_of_chosen_documents_in_order():
 
 def test_padding():
     rows = pad(torch.tensor([5, 6, 7]), torch.tensor([1, 0, 2]), least=3)
-    assert rows.words.tolist() == [[5, 0, 0], [0, 0, 0], [6, 7, 0]]
+    assert rows.values.tolist() == [[5, 0, 0], [0, 0, 0], [6, 7, 0]]
     assert rows.real.tolist() == [[True, False, False], [False] * 3, [True, True, False]]
-    laid = rows_of(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([2, 1]))
+    laid = pad(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([2, 1]))
     assert laid.values.squeeze(-1).tolist() == [[1, 2], [3, 0]]

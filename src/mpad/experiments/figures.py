@@ -9,12 +9,13 @@ import numpy as np
 from mpad.datasets.catalogue import CATALOGUE
 from mpad.experiments import paper
 from mpad.experiments.records import Record
-from mpad.experiments.summary import Summary, summarise
+from mpad.experiments.summary import Setting, Summary, summarise
 from mpad.extras import require
 
 _STEPS = ("mpad-1mp", "mpad", "mpad-3mp", "mpad-4mp")
 _BLUE, _ORANGE, _GREY = "#0072b2", "#e69f00", "#999999"  # told apart by colour-blind readers too
 _PRESET = "authors"
+Cells = dict[Setting, Summary]
 
 
 def draw(records: Iterable[Record], folder: Path) -> list[Path]:
@@ -22,35 +23,35 @@ def draw(records: Iterable[Record], folder: Path) -> list[Path]:
     require("matplotlib", extra="plots")
     from matplotlib.figure import Figure
 
-    kept = [record for record in records if not record.grouped and record.tokenizer in (None, "kim")]
+    cells = summarise(records)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    drawings: dict[str, Callable[[Any, list[Record]], bool]] = {
+    drawings: dict[str, Callable[[Any, Cells], bool]] = {
         "steps-of-messages": _steps,
         "learning-curves": _curves,
         "against-the-paper": _against_paper,
     }
     for name, drawing in drawings.items():
         figure = Figure(layout="constrained", dpi=120)
-        if drawing(figure, kept):
+        if drawing(figure, cells):
             figure.savefig(folder / f"{name}.png")
             written.append(folder / f"{name}.png")
     return written
 
 
-def _cell(records: list[Record], dataset: str, model: str) -> Summary | None:
-    return summarise(records).get((dataset, model, _PRESET, "kim", False))
+def _cell(cells: Cells, dataset: str, model: str) -> Summary | None:
+    return cells.get((dataset, model, _PRESET, "kim", False))
 
 
-def _steps(figure: Any, records: list[Record]) -> bool:
+def _steps(figure: Any, cells: Cells) -> bool:
     """Accuracy against the number of message-passing steps, with 95 % intervals, beside the paper's."""
-    found = {name: [_cell(records, name, model) for model in _STEPS] for name in paper.TABLE_3_DATASETS}
+    found = {name: [_cell(cells, name, model) for model in _STEPS] for name in paper.TABLE_3_DATASETS}
     complete = {name: [cell for cell in row if cell] for name, row in found.items() if all(row)}
     figure.set_size_inches(3.2 * max(1, len(complete)), 3.2)
-    for axes, (name, cells) in zip(np.atleast_1d(_panels(figure, len(complete))), complete.items(), strict=True):
+    for axes, (name, row) in zip(np.atleast_1d(_panels(figure, len(complete))), complete.items(), strict=True):
         steps = range(1, len(_STEPS) + 1)
         axes.errorbar(
-            steps, [c.mean for c in cells], [c.margin for c in cells], color=_BLUE, marker="o", capsize=3, label="ours"
+            steps, [c.mean for c in row], [c.margin for c in row], color=_BLUE, marker="o", capsize=3, label="ours"
         )
         axes.plot(
             steps, [paper.printed(model, name) for model in _STEPS], color=_ORANGE, marker="s", ls="--", label="paper"
@@ -62,15 +63,15 @@ def _steps(figure: Any, records: list[Record]) -> bool:
     return bool(complete)
 
 
-def _curves(figure: Any, records: list[Record]) -> bool:
+def _curves(figure: Any, cells: Cells) -> bool:
     """Validation accuracy by epoch, a line a run, with a dot at the epoch that was kept."""
-    names = [name for name in CATALOGUE if _cell(records, name, "mpad")]
+    names = [name for name in CATALOGUE if _cell(cells, name, "mpad")]
     columns = min(5, max(1, len(names)))
     rows = -(-len(names) // columns)
     figure.set_size_inches(2.6 * columns, 2.4 * max(1, rows))
     for place, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, place + 1)
-        cell = _cell(records, name, "mpad")
+        cell = _cell(cells, name, "mpad")
         for record in cell.records if cell else ():
             accuracy = 100 * np.array(record.validation_curve)
             axes.plot(np.arange(1, len(accuracy) + 1), accuracy, color=_BLUE, alpha=0.4, lw=0.8)
@@ -84,16 +85,16 @@ def _curves(figure: Any, records: list[Record]) -> bool:
     return bool(names)
 
 
-def _against_paper(figure: Any, records: list[Record]) -> bool:
+def _against_paper(figure: Any, cells: Cells) -> bool:
     """Bars: each variant's accuracy on each dataset, ours with its interval beside the printed one."""
     models = ("mpad", "mpad-sentence-att", "mpad-clique", "mpad-path")
-    names = [name for name in paper.TABLE_2_DATASETS if _cell(records, name, "mpad")]
+    names = [name for name in paper.TABLE_2_DATASETS if _cell(cells, name, "mpad")]
     columns = min(3, max(1, len(names)))
     rows = -(-len(names) // columns)
     figure.set_size_inches(3.4 * columns, 2.6 * max(1, rows))
     for place, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, place + 1)
-        known = [(model, cell) for model in models if (cell := _cell(records, name, model))]
+        known = [(model, cell) for model in models if (cell := _cell(cells, name, model))]
         at = np.arange(len(known))
         printed = [float(str(paper.printed(model, name))) for model, _ in known]
         means, margins = [cell.mean for _, cell in known], [cell.margin for _, cell in known]

@@ -18,10 +18,8 @@ from mpad import zoo
 from mpad.datasets.catalogue import CATALOGUE, FOLDS
 from mpad.errors import InputError
 from mpad.experiments import paper
-from mpad.models.config import VARIANTS
 from mpad.models.rivals import RIVALS
 from mpad.rivals.plain import PlainClassifier
-from mpad.sequence.trees import TREE_WORDS
 from mpad.text.vectors import CORPUS
 from mpad.text_classifier import TextClassifier
 
@@ -38,13 +36,12 @@ _ABLATIONS: dict[str, dict[str, Any]] = {
     "mpad-neighbours-only": {"combine": "identity"},
     "mpad-no-master-skip": {"master_skip": False},
 }
-_VARIANTS = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
 # Where a rival's own paper trains its vectors further, so does it here.
 _RIVALS: dict[str, dict[str, Any]] = {
     "cnn": {"learn_vectors": True, "batch_size": 50},
     "dan": {"learn_vectors": True},
-    "tree-lstm": {"learn_vectors": True, "batch_size": 25, "tokenizer": TREE_WORDS},
-    "drnn": {"batch_size": 25, "tokenizer": TREE_WORDS},
+    "tree-lstm": {"learn_vectors": True, "batch_size": 25},
+    "drnn": {"batch_size": 25},
     "lstmn": {},
     "c-lstm": {"learn_vectors": True},
     "disan": {"learn_vectors": True},
@@ -53,7 +50,7 @@ _RIVALS: dict[str, dict[str, Any]] = {
     "texting": {},
     "widemlp": {"vectors": None, "vector_size": 1024, "batch_size": 16},
 }
-MODELS = (*_VARIANTS, *_ABLATIONS, *_RIVALS, *zoo.PLAIN)  # what can be run today
+MODELS = (*zoo.MPAD_VARIANTS, *_ABLATIONS, *_RIVALS, *zoo.PLAIN)  # what can be run today
 
 
 @dataclass(frozen=True)

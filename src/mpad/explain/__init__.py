@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-
 from mpad.document_model import DocumentModel
 from mpad.errors import InputError
+from mpad.explain.assemble import assemble
 from mpad.explain.attention import attention_weights
 from mpad.explain.document import Dissected, dissect
 from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
@@ -36,7 +35,8 @@ def explain(model: TextModel, text: str, label: Any = None, method: str = "occlu
     parts = attention_weights(document, output)
     if method == "occlusion":
         parts = occlusion_weights(document, column, parts)
-    return _explanation(document, parts, probabilities, column, method)
+    edges = _edges(document, parts)
+    return assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
 
 
 def _column(model: TextModel, label: Any) -> int:
@@ -47,42 +47,12 @@ def _column(model: TextModel, label: Any) -> int:
     return found[0]
 
 
-def _explanation(
-    document: Dissected, parts: PartWeights, probabilities: np.ndarray[Any, Any], column: int, method: str
-) -> Explanation:
-    labels, tokens = document.model.labels, document.tokens
-    classes = labels.classes.tolist()
-    chosen = tuple(label for label, p in zip(classes, probabilities, strict=True) if p > 0.5)
-    spans = tokens.spans
+def _edges(document: Dissected, parts: PartWeights) -> tuple[EdgeWeight, ...]:
+    spans = document.tokens.spans
     source, target = (nodes.tolist() for nodes in document.edge_nodes)
-    name = dict(zip(document.node_of.tolist(), tokens.words, strict=True))
-    sentences = []
-    for number, weight in enumerate(parts.sentences.tolist()):
-        members = np.flatnonzero(document.sentence_of == number)
-        sentences.append(SentenceWeight(spans[members[0]][0], spans[members[-1]][1], weight))
-    return Explanation(
-        text=document.text,
-        label=classes[column],
-        predicted=chosen if labels.multilabel else classes[int(probabilities.argmax())],
-        probabilities={label: float(p) for label, p in zip(classes, probabilities, strict=True)},
-        method=method,
-        words=tuple(
-            WordWeight(word, *span, sentence, weight)
-            for word, span, sentence, weight in zip(
-                tokens.words, spans, tokens.sentences, parts.words.tolist(), strict=True
-            )
-        ),
-        edges=tuple(
-            EdgeWeight(name[u], name[v], count, tuple((spans[a], spans[b]) for a, b in places), weight)
-            for u, v, count, places, weight in zip(
-                source,
-                target,
-                document.graphs.weight.tolist(),
-                document.edge_places,
-                parts.edges.tolist(),
-                strict=True,
-            )
-        ),
-        sentences=tuple(sentences),
-        note=parts.note,
+    name = dict(zip(document.node_of.tolist(), document.tokens.words, strict=True))
+    counts, weights = document.graphs.weight.tolist(), parts.edges.tolist()
+    return tuple(
+        EdgeWeight(name[u], name[v], count, tuple((spans[a], spans[b]) for a, b in places), weight)
+        for u, v, count, places, weight in zip(source, target, counts, document.edge_places, weights, strict=True)
     )

@@ -1,11 +1,11 @@
 """Where a network that reads words in order looked: its attention on words and sentences."""
 
-from typing import Any
-
 import numpy as np
 
 from mpad.errors import InputError
-from mpad.explain.explanation import Explanation, SentenceWeight, WordWeight
+from mpad.explain.assemble import assemble
+from mpad.explain.explanation import Explanation
+from mpad.explain.weights import PartWeights
 from mpad.text_model import TextModel
 
 
@@ -28,26 +28,6 @@ def explain_by_attention(model: TextModel, text: str, column: int | None) -> Exp
         words = words * shares[sentence_of]
     else:
         shares = np.bincount(sentence_of, words, minlength=n_sentences).astype(float)
-    classes = model.labels.classes.tolist()
-    sentences = []
-    for number, weight in enumerate(shares.tolist()):
-        members = np.flatnonzero(sentence_of == number)
-        sentences.append(SentenceWeight(tokens.spans[members[0]][0], tokens.spans[members[-1]][1], weight))
-    chosen: Any = classes[int(probabilities.argmax())]
-    if model.labels.multilabel:
-        chosen = tuple(name for name, p in zip(classes, probabilities, strict=True) if p > 0.5)
-    return Explanation(
-        text=text,
-        label=classes[int(probabilities.argmax()) if column is None else column],
-        predicted=chosen,
-        probabilities={name: float(p) for name, p in zip(classes, probabilities, strict=True)},
-        method="attention",
-        words=tuple(
-            WordWeight(word, *span, sentence, weight)
-            for word, span, sentence, weight in zip(
-                tokens.words, tokens.spans, tokens.sentences, words.tolist(), strict=True
-            )
-        ),
-        edges=(),
-        sentences=tuple(sentences),
-    )
+    shown = int(probabilities.argmax()) if column is None else column
+    parts = PartWeights(words, np.zeros(0), shares)
+    return assemble(text, tokens, model.labels, probabilities, shown, "attention", parts)

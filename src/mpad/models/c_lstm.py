@@ -45,7 +45,7 @@ class CLSTM(Network):
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""
         rows = batch.documents(least=self.config.width)
-        x = self.input_dropout(functional.embedding(rows.words, self.vectors) * rows.real[..., None])
+        x = self.input_dropout(functional.embedding(rows.values, self.vectors) * rows.real[..., None])
         c = functional.relu(self.windows(x.mT)).mT
         _, z = run_recurrent(self.lstm, c, rows.length - self.config.width + 1)
         return Output(self.classes(self.dropout(z)), z)

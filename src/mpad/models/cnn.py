@@ -71,7 +71,7 @@ class CNN(Network):
         """Words → logits."""
         rows = batch.documents()
         tables = [self.vectors, self.first_vectors] if self.config.channels == "two" else [self.vectors]
-        x = [(functional.embedding(rows.words, table) * rows.real[..., None]).mT for table in tables]
+        x = [(functional.embedding(rows.values, table) * rows.real[..., None]).mT for table in tables]
         z = torch.cat([self._pool(layer, x, rows.length) for layer in self.convolutions], dim=1)
         weight = self.classes.weight.renorm(2, 0, self.config.max_norm)
         return Output(functional.linear(self.dropout(z), weight, self.classes.bias), z)

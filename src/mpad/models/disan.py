@@ -85,7 +85,7 @@ class DiSAN(Network):
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""
         rows = batch.documents()
-        words, real = rows.words[:, : self.config.longest], rows.real[:, : self.config.longest]
+        words, real = rows.values[:, : self.config.longest], rows.real[:, : self.config.longest]
         x = self.input_dropout(functional.embedding(words, self.vectors))
         u = torch.cat([direction(x, real) for direction in self.directions], dim=-1)
         z = (masked_softmax(self.score(u), real[..., None], dim=1) * u).sum(1)

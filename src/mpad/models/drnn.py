@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.models.network import NetworkConfig
-from mpad.models.tree_network import TreeNetwork, in_order, places
+from mpad.models.tree_network import TreeNetwork, places
 from mpad.nn.linear import Linear
 from mpad.sequence.trees import TreeBatch
 
@@ -51,13 +51,13 @@ class DRNN(TreeNetwork):
         inner, below = h[len(levels[0]) :], words
         if self.config.layers == 1:  # a leaf has no state of its own yet: its word's message stands for it
             leaf = functional.relu(self.up_of_word(words))
-            return in_order([leaf, inner], levels)
+            return torch.cat([leaf, inner])[at]
         for layer in range(1, self.config.layers):
             first = layer == 1
             lifted = torch.cat([self.up_of_word(below), self.up[0](inner)]) if first else self.up[layer - 1](h)
             leaf = functional.relu(lifted[: len(levels[0])] + self.bias[layer])
             h = self._layer(layer, self.from_child[layer](leaf), (leaf, lifted), levels, at, batch)
-        return in_order([h], levels)
+        return h[at]
 
     def _layer(
         self,

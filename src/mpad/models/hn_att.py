@@ -10,7 +10,7 @@ from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
 from mpad.nn.pooling import RowAttention
 from mpad.nn.recurrent import run_recurrent
-from mpad.sequence.batch import WordBatch, rows_of
+from mpad.sequence.batch import WordBatch, pad
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class HNATT(Network):
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits, with the attention on words and on sentences."""
         rows = batch.sentences()
-        x = self.input_dropout(functional.embedding(rows.words, self.vectors))
+        x = self.input_dropout(functional.embedding(rows.values, self.vectors))
         states, _ = run_recurrent(self.words, x, rows.length)
         sentences, alpha = self.word_attention(states, rows.real)
-        laid = rows_of(sentences, batch.sentence_count)
+        laid = pad(sentences, batch.sentence_count)
         states, _ = run_recurrent(self.sentences, laid.values, batch.sentence_count)
         documents, beta = self.sentence_attention(states, laid.real)
         attention: tuple[Tensor, Tensor] = alpha[rows.real][None], beta[laid.real][None]

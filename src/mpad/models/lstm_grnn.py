@@ -12,7 +12,7 @@ from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
 from mpad.nn.recurrent import run_recurrent
-from mpad.sequence.batch import Rows, WordBatch, rows_of
+from mpad.sequence.batch import Rows, WordBatch, pad
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class LSTMGRNN(Network):
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""
         rows = batch.sentences(least=3)
-        x = self.input_dropout(functional.embedding(rows.words, self.vectors) * rows.real[..., None])
+        x = self.input_dropout(functional.embedding(rows.values, self.vectors) * rows.real[..., None])
         by_lstm = self.config.sentences == "lstm"
         sentences = run_recurrent(self.lstm, x, rows.length)[1] if by_lstm else self._cnn(x, rows)
-        laid = rows_of(sentences, batch.sentence_count)
+        laid = pad(sentences, batch.sentence_count)
         states, _ = run_recurrent(self.documents, laid.values, batch.sentence_count)
         z = states.sum(1) / batch.sentence_count[:, None]
         return Output(self.classes(self.dropout(z)), z)

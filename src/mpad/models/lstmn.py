@@ -49,7 +49,7 @@ class LSTMN(Network):
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""
         rows = batch.documents()
-        words, real = rows.words[:, : self.config.longest], rows.real[:, : self.config.longest]
+        words, real = rows.values[:, : self.config.longest], rows.real[:, : self.config.longest]
         x = self.input_dropout(functional.embedding(words, self.vectors))
         states = self._tape(x)
         z = (states * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)

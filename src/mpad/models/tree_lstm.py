@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpad.models.network import NetworkConfig
-from mpad.models.tree_network import TreeNetwork, in_order, places
+from mpad.models.tree_network import TreeNetwork, places
 from mpad.nn.linear import Linear
 from mpad.sequence.trees import TreeBatch
 
@@ -50,4 +50,4 @@ class TreeLSTM(TreeNetwork):
             c = torch.sigmoid(i) * torch.tanh(u) + torch.sigmoid(f_left) * cs[left] + torch.sigmoid(f_right) * cs[right]
             cs = torch.cat([cs, c])
             hs = torch.cat([hs, torch.sigmoid(o) * torch.tanh(c)])
-        return in_order([hs], levels)
+        return hs[at]

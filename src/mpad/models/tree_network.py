@@ -39,12 +39,6 @@ class TreeNetwork(Network):
         return Output(logits[batch.root], h[batch.root], extra=extra if self.training else None)
 
 
-def in_order(parts: list[Tensor], levels: list[Tensor]) -> Tensor:
-    """States level by level → states in the order of the nodes."""
-    nodes = torch.cat(levels)
-    return torch.cat(parts)[torch.argsort(nodes)]
-
-
 def places(levels: list[Tensor]) -> Tensor:
-    """Where each node stands once levels are laid end to end: (n_nodes,)."""
+    """Where each node stands once levels are laid end to end: (n_nodes,). Taken there, states are in nodes' order."""
     return torch.argsort(torch.cat(levels))

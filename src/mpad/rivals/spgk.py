@@ -51,11 +51,11 @@ class SPGK(PlainClassifier):
         kernel = np.asarray((self.paths_ @ self.paths_.T).todense())
         self.C_ = self.C or self._choose(kernel, targets)
         svm = SVC(C=self.C_, kernel="precomputed").fit(kernel, targets)
-        self._keep(svm, kernel, targets, n_classes)
+        self._keep(svm, len(targets), n_classes)
 
-    def _keep(self, svm: SVC, kernel: NDArray[Any], targets: NDArray[np.int64], n_classes: int) -> None:
+    def _keep(self, svm: SVC, n_documents: int, n_classes: int) -> None:
         """One against one, as weights of training documents: (pairs of classes, documents)."""
-        weight = np.zeros((n_classes * (n_classes - 1) // 2, len(targets)))
+        weight = np.zeros((n_classes * (n_classes - 1) // 2, n_documents))
         starts = np.concatenate([[0], np.cumsum(svm.n_support_)])
         pair = 0
         for i in range(n_classes):

@@ -12,9 +12,9 @@ from mpad.text.vocabulary import EncodedCorpus
 
 @dataclass(frozen=True)
 class Rows:
-    """Runs of words as the rows of a matrix, each filled up to the longest."""
+    """Runs of word ids, or of vectors, as the rows of a tensor, each filled up with zeros to the longest."""
 
-    words: Tensor  # (rows, longest) int64, word ids; 0 where only filled up
+    values: Tensor  # (rows, longest), or (rows, longest, width)
     real: Tensor  # (rows, longest) bool
     length: Tensor  # (rows,) int64
 
@@ -48,28 +48,12 @@ class WordBatch:
 
 
 def pad(flat: Tensor, length: Tensor, least: int = 1) -> Rows:
-    """Cut a run of ids into rows of these lengths."""
+    """Cut values that stand end to end into rows of these lengths."""
     longest = max(int(length.max()) if length.numel() else 0, least)
     real = torch.arange(longest, device=flat.device) < length[:, None]
-    words = flat.new_zeros(real.shape)
-    words[real] = flat
-    return Rows(words, real, length)
-
-
-@dataclass(frozen=True)
-class ValueRows:
-    """Runs of values as the rows of a tensor, each filled up with zeros to the longest."""
-
-    values: Tensor  # (rows, longest, width)
-    real: Tensor  # (rows, longest) bool
-
-
-def rows_of(values: Tensor, length: Tensor) -> ValueRows:
-    """Cut values, end to end, into rows of these lengths: (values, width) → (rows, longest, width)."""
-    real = torch.arange(int(length.max()), device=values.device) < length[:, None]
-    laid = values.new_zeros(*real.shape, values.shape[-1])
-    laid[real] = values
-    return ValueRows(laid, real)
+    values = flat.new_zeros(*real.shape, *flat.shape[1:])
+    values[real] = flat
+    return Rows(values, real, length)
 
 
 class WordTensors:

@@ -1,0 +1,43 @@
+"""Weights of a document's parts → an Explanation, whatever read the document."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
+from mpad.explain.weights import PartWeights
+from mpad.labels import Labels
+from mpad.text.tokenizer import Tokens
+
+
+def assemble(
+    text: str,
+    tokens: Tokens,
+    labels: Labels,
+    probabilities: NDArray[np.float64],
+    column: int,
+    method: str,
+    parts: PartWeights,
+    edges: tuple[EdgeWeight, ...] = (),
+) -> Explanation:
+    """Put weights beside the words and sentences that they are of; `column` is the class explained."""
+    classes: list[Any] = labels.classes.tolist()
+    chosen = tuple(label for label, p in zip(classes, probabilities, strict=True) if p > 0.5)
+    sentence_of, spans = np.array(tokens.sentences, np.int64), tokens.spans
+    sentences = []
+    for number, weight in enumerate(parts.sentences.tolist()):
+        members = np.flatnonzero(sentence_of == number)
+        sentences.append(SentenceWeight(spans[members[0]][0], spans[members[-1]][1], weight))
+    weighed = zip(tokens.words, spans, tokens.sentences, parts.words.tolist(), strict=True)
+    return Explanation(
+        text=text,
+        label=classes[column],
+        predicted=chosen if labels.multilabel else classes[int(probabilities.argmax())],
+        probabilities={label: float(p) for label, p in zip(classes, probabilities, strict=True)},
+        method=method,
+        words=tuple(WordWeight(word, *span, sentence, weight) for word, span, sentence, weight in weighed),
+        edges=edges,
+        sentences=tuple(sentences),
+        note=parts.note,
+    )
