@@ -27,9 +27,9 @@ class DiSANConfig(NetworkConfig):
         self._need_one("hidden", "longest")
 
 
-def directional_mask(n: int, forward: bool) -> Tensor:
+def directional_mask(n: int, forward: bool, device: torch.device | None = None) -> Tensor:
     """Whether place j may look at place i: earlier ones forwards, later ones backwards, never itself. (j, i) bool."""
-    place = torch.arange(n)
+    place = torch.arange(n, device=device)
     return place[:, None] > place[None] if forward else place[:, None] < place[None]
 
 
@@ -55,7 +55,7 @@ class DirectionalAttention(nn.Module):
         """Words → words in their context."""
         h = functional.elu(self.map(x))
         pair = self.of_other(h)[:, None] + self.of_self(h)[:, :, None]  # (rows, j, i, hidden)
-        allowed = directional_mask(x.shape[1], self.looks_back).to(x.device) & real[:, None]
+        allowed = directional_mask(x.shape[1], self.looks_back, x.device) & real[:, None]
         weights = masked_softmax(_SCALE * torch.tanh(pair / _SCALE), allowed[..., None], dim=2)
         s = torch.einsum("rjid,rid->rjd", weights, h)
         gate = torch.sigmoid(self.gate_of_context(s) + self.gate_of_self(h))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from mpad.models.network import Network, NetworkConfig, Output
@@ -10,7 +10,7 @@ from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
 from mpad.nn.pooling import RowAttention
 from mpad.nn.recurrent import run_recurrent
-from mpad.sequence.batch import WordBatch, pad
+from mpad.sequence.batch import WordBatch
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,10 @@ class HNATT(Network):
         x = self.input_dropout(functional.embedding(rows.values, self.vectors))
         states, _ = run_recurrent(self.words, x, rows.length)
         sentences, alpha = self.word_attention(states, rows.real)
-        laid = pad(sentences, batch.sentence_count)
+        laid = batch.by_document(sentences)
         states, _ = run_recurrent(self.sentences, laid.values, batch.sentence_count)
         documents, beta = self.sentence_attention(states, laid.real)
-        attention: tuple[Tensor, Tensor] = alpha[rows.real][None], beta[laid.real][None]
-        return Output(self.classes(self.dropout(documents)), documents, *attention)
+        logits = self.classes(self.dropout(documents))
+        if batch.room is not None:  # how many words there are is not known to the host
+            return Output(logits, documents)
+        return Output(logits, documents, alpha[rows.real][None], beta[laid.real][None])

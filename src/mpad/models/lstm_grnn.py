@@ -12,7 +12,7 @@ from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
 from mpad.nn.recurrent import run_recurrent
-from mpad.sequence.batch import Rows, WordBatch, pad
+from mpad.sequence.batch import Rows, WordBatch
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class LSTMGRNN(Network):
         x = self.input_dropout(functional.embedding(rows.values, self.vectors) * rows.real[..., None])
         by_lstm = self.config.sentences == "lstm"
         sentences = run_recurrent(self.lstm, x, rows.length)[1] if by_lstm else self._cnn(x, rows)
-        laid = pad(sentences, batch.sentence_count)
+        laid = batch.by_document(sentences)
         states, _ = run_recurrent(self.documents, laid.values, batch.sentence_count)
-        z = states.sum(1) / batch.sentence_count[:, None]
+        z = states.sum(1) / batch.sentence_count.clamp(min=1)[:, None]
         return Output(self.classes(self.dropout(z)), z)
 
     def _cnn(self, x: Tensor, rows: Rows) -> Tensor:

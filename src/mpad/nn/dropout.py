@@ -46,13 +46,16 @@ class Dropout(nn.Module):
         super().__init__()
         self.p = p
         self.place = place  # tells the layers of a network apart
-        self.noise: Noise | DeviceNoise = Noise([0])
+        self.noise: Noise | DeviceNoise | torch.Generator = Noise([0])
         self.rates: Sequence[float] = (p,)  # by model
 
     def forward(self, x: Tensor, model: int | None = None) -> Tensor:
         """Drop elements while training; at prediction give x itself. `model` says whose rows x are, of several."""
         if not self.training or not any(self.rates):
             return x
+        if isinstance(self.noise, torch.Generator):
+            kept = torch.empty_like(x).bernoulli_(1 - self.p, generator=self.noise)
+            return x * kept.div_(1 - self.p)
         if not isinstance(self.noise, Noise):
             from mpad.nn.kernels.noise import Drop
 

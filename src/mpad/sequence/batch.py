@@ -1,6 +1,7 @@
 """Some documents of an encoded corpus → one batch: their words end to end, padded only where a network asks for it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,14 +20,28 @@ class Rows:
     length: Tensor  # (rows,) int64
 
 
+class Room(NamedTuple):
+    """How much a batch of planned size has room for."""
+
+    words: int  # end to end
+    longest: int  # words of a document
+    sentences: int
+    longest_sentence: int  # in words
+    most_sentences: int  # of a document
+
+
 @dataclass(frozen=True)
 class WordBatch:
-    """Some documents, their words in order."""
+    """Some documents, their words in order.
+
+    In a batch of planned size the last document is a dummy without length: it owns the words that only fill up.
+    """
 
     words: Tensor  # (n_words,) int64, word ids, end to end
     length: Tensor  # (n_documents,) int64, words of each document
     sentence_length: Tensor  # (n_sentences,) int64
     sentence_count: Tensor  # (n_documents,) int64; a document without words has one empty sentence
+    room: Room | None = None  # where sizes are planned; then nothing waits for the device to say how long things are
 
     @property
     def n_documents(self) -> int:
@@ -36,24 +51,35 @@ class WordBatch:
     @property
     def owner(self) -> Tensor:
         """Document of each word: (n_words,)."""
-        return torch.repeat_interleave(self.length)
+        if self.room is None:
+            return torch.repeat_interleave(self.length)
+        place = torch.arange(self.words.shape[0], device=self.words.device)
+        return torch.searchsorted(self.length.cumsum(0), place, right=True).clamp(max=self.n_documents - 1)
 
     def documents(self, least: int = 1) -> Rows:
         """A row a document, at least so many words wide."""
-        return pad(self.words, self.length, least)
+        return pad(self.words, self.length, least, self.room and self.room.longest)
 
     def sentences(self, least: int = 1) -> Rows:
         """A row a sentence."""
-        return pad(self.words, self.sentence_length, least)
+        return pad(self.words, self.sentence_length, least, self.room and self.room.longest_sentence)
+
+    def by_document(self, sentences: Tensor) -> Rows:
+        """A row a document of what its sentences have become: (n_sentences, width) → (n_documents, most, width)."""
+        return pad(sentences, self.sentence_count, 1, self.room and self.room.most_sentences)
 
 
-def pad(flat: Tensor, length: Tensor, least: int = 1) -> Rows:
-    """Cut values that stand end to end into rows of these lengths."""
-    longest = max(int(length.max()) if length.numel() else 0, least)
-    real = torch.arange(longest, device=flat.device) < length[:, None]
-    values = flat.new_zeros(*real.shape, *flat.shape[1:])
-    values[real] = flat
-    return Rows(values, real, length)
+def pad(flat: Tensor, length: Tensor, least: int = 1, longest: int | None = None) -> Rows:
+    """Cut values that stand end to end into rows of these lengths, as wide as the longest unless that is given."""
+    if longest is None:
+        longest = int(length.max()) if length.numel() else 0
+    place = torch.arange(max(longest, least), device=flat.device)
+    real = place < length[:, None]
+    if not flat.shape[0]:
+        return Rows(flat.new_zeros(*real.shape, *flat.shape[1:]), real, length)
+    where = (length.cumsum(0) - length)[:, None] + place
+    values = flat[where.clamp(max=flat.shape[0] - 1)]
+    return Rows(values * real.view(*real.shape, *[1] * (flat.ndim - 1)), real, length)
 
 
 class WordTensors:
@@ -64,22 +90,22 @@ class WordTensors:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
         self.device = torch.device(device)
-        self._words = tensor(corpus.ids)
+        self.words = tensor(corpus.ids)
         starts, documents = tensor(corpus.sentence_start), tensor(corpus.document_start)
-        self._sentence_length = starts.diff()
-        self._first_sentence, self._n_sentences = documents[:-1], documents.diff()
-        self._first_word, self._n_words = starts[documents[:-1]], starts[documents].diff()
+        self.sentence_length = starts.diff()
+        self.first_sentence, self.n_sentences = documents[:-1], documents.diff()
+        self.first_word, self.n_words = starts[documents[:-1]], starts[documents].diff()
 
     def __len__(self) -> int:
-        return self._first_word.shape[0]
+        return self.first_word.shape[0]
 
     def document_sizes(self, documents: Tensor) -> Tensor:
         """Words of some documents: (n,) int64."""
-        return self._n_words[documents]
+        return self.n_words[documents]
 
     def take(self, documents: Tensor) -> WordBatch:
         """Cut out these documents, in this order."""
-        length, count = self._n_words[documents], self._n_sentences[documents]
-        words, _ = members(self._first_word[documents], length)
-        sentences, _ = members(self._first_sentence[documents], count)
-        return WordBatch(self._words[words].long(), length, self._sentence_length[sentences], count)
+        length, count = self.n_words[documents], self.n_sentences[documents]
+        words, _ = members(self.first_word[documents], length)
+        sentences, _ = members(self.first_sentence[documents], count)
+        return WordBatch(self.words[words].long(), length, self.sentence_length[sentences], count)

@@ -34,7 +34,10 @@ class Eager:
         self._optimiser = FlatAdam(trained, rates if self.stacked else rates[0])
         self._prepared: list[Sequence[Batches]] = []
         self._noise = Noise([task.config.seed for task in tasks])
-        hear(self.network, self._noise)
+        device = tasks[0].examples.documents.device
+        drawn_there = device.type == "cuda" and not self.stacked  # not on the host, to be copied
+        seeded = torch.Generator(device).manual_seed(int(tasks[0].config.seed)) if drawn_there else self._noise
+        hear(self.network, seeded)
 
     def prepare(self, orders: Sequence[Batches]) -> None:
         """Remember the next epoch's batches."""
@@ -90,7 +93,7 @@ class Eager:
             task.network.eval()
 
 
-def hear(network: Network, noise: "Noise | DeviceNoise") -> None:
+def hear(network: Network, noise: "Noise | DeviceNoise | torch.Generator") -> None:
     """Let the network's dropout draw from this noise."""
     for module in network.modules():
         if isinstance(module, Dropout):

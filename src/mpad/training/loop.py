@@ -35,19 +35,21 @@ def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
     return list(train_in_turn(tasks, sink))
 
 
-def train_in_turn(tasks: Sequence[Task], sink: Sink = silent) -> Iterator[History]:
+def train_in_turn(tasks: Sequence[Task], sink: Sink = silent, engine: Engine | None = None) -> Iterator[History]:
     """Train models, several at once as one stacked model where that is faster; give each as soon as it is done.
 
     A model learns the same whether it trains alone or among others: it has its own order of documents, dropout,
     batch norm, optimiser, best epoch and patience. Ctrl-C ends training early; the best weights so far are kept all
-    the same. The caller's random generators are left as they were.
+    the same. The caller's random generators are left as they were. `engine` trains them, if one is there already.
     """
     check_together(tasks)
     if len(tasks) > 1 and not _stacking_pays(tasks):
+        before: Engine | None = None
         for number, task in enumerate(tasks):
-            yield from train_in_turn([task], _numbered(sink, number))
+            before = find_engine([task], before)
+            yield from train_in_turn([task], _numbered(sink, number), before)
         return
-    engine = find_engine(tasks)
+    engine = engine or find_engine(tasks)
     best = BestWeights(engine.network, engine.stacked)
     judges = [Judge(task.config.patience) for task in tasks]
     reports: list[list[EpochReport]] = [[] for _ in tasks]
@@ -87,11 +89,19 @@ def _stacking_pays(tasks: Sequence[Task]) -> bool:
     return words * tasks[0].config.batch_size < _SMALL
 
 
-def find_engine(tasks: Sequence[Task]) -> Engine:
-    """The fastest way to train these models here."""
+def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
+    """The fastest way to train these models here; what the one before has recorded is used again where it can be."""
+    from mpad.training.recorded import Recorded, can_record
     from mpad.training.replay import Replay, can_replay
 
-    return Replay(tasks) if can_replay(tasks) else Eager(tasks)
+    if can_replay(tasks):
+        return Replay(tasks)
+    if len(tasks) == 1 and can_record(tasks[0]):
+        if isinstance(before, Recorded) and before.fits(tasks[0]):
+            before.adopt(tasks[0])
+            return before
+        return Recorded(tasks[0])
+    return Eager(tasks)
 
 
 def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge]) -> Iterator[list[EpochReport]]:

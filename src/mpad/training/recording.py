@@ -6,8 +6,6 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from mpad.graph.planned import PlannedBatch, PlannedCorpus, PlanSize
-
 
 class Recording:
     """A recorded step: copy a planned batch into place, and replay."""
@@ -22,25 +20,25 @@ class Recording:
 
 
 class Recorder:
-    """Records steps over the batches of a corpus. They run one after another, and share their memory."""
+    """Records steps. They run one after another, and share their memory."""
 
-    def __init__(self, corpus: PlannedCorpus, n_models: int) -> None:
-        self._corpus, self._n_models = corpus, n_models
+    def __init__(self, generator: torch.Generator | None = None) -> None:
         self._pool = torch.cuda.graph_pool_handle()
+        self._generator = generator  # that steps draw from
 
-    def record(
-        self, example: Tensor, size: PlanSize, step: Callable[[PlannedBatch], None], changed: Sequence[Tensor]
-    ) -> Recording:
-        """Record a step; the tensors that it changes are as before afterwards."""
+    def record(self, example: Tensor, step: Callable[[Tensor], None], changed: Sequence[Tensor]) -> Recording:
+        """Record a step, on a planned batch in its place; the tensors that it changes are as before afterwards."""
         place, before = example.clone(), [tensor.clone() for tensor in changed]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream), _tensor_cores():
-            step(self._corpus.batch(place, self._n_models, size))  # compiles kernels and warms caches up
+            step(place)  # compiles kernels and warms caches up
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
+        if self._generator is not None:
+            graph.register_generator_state(self._generator)
         with torch.cuda.graph(graph, pool=self._pool), _tensor_cores():
-            step(self._corpus.batch(place, self._n_models, size))
+            step(place)
         for tensor, value in zip(changed, before, strict=True):
             tensor.copy_(value)
         return Recording(place, graph)

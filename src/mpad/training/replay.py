@@ -6,6 +6,7 @@ counts; it looks at numbers once an epoch.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -54,7 +55,7 @@ class Replay:
         self._noise = DeviceNoise(seeds, flat.new_tensor([task.network.config.dropout for task in tasks]))
         hear(self.network, self._noise)
         self._plans = Plans(self._corpus)
-        self._recorder = Recorder(self._plans.corpus, len(tasks))
+        self._recorder = Recorder()
         self._training = Known(self._corpus, [task.examples for task in tasks])
         checks = [task.examples if task.validation is None else task.validation for task in tasks]
         watched = [task.watched for task in tasks if task.watched is not None]
@@ -95,14 +96,17 @@ class Replay:
         return table
 
     def _record(self, example: Tensor, size: PlanSize) -> Recording:
-        def step(batch: PlannedBatch) -> None:
+        def step(place: Tensor) -> None:
             self._parameters.zero_grad()
-            self._step(batch)
+            self._step(self._batch(place, size))
 
         averages = [buffer for name, buffer in self.network.named_buffers() if name != "vectors"]
         changed = (self._parameters.flat, *self._moments, self._noise.steps, self._total, *averages)
-        self.recorded[size] = self._recorder.record(example, size, step, changed)
+        self.recorded[size] = self._recorder.record(example, step, changed)
         return self.recorded[size]
+
+    def _batch(self, place: Tensor, size: PlanSize) -> PlannedBatch:
+        return self._plans.corpus.batch(place, len(self._tasks), size)
 
     def _step(self, batch: PlannedBatch) -> None:
         from mpad.nn.kernels.zeros import cleared
@@ -129,7 +133,8 @@ class Replay:
         """Loss and accuracy on each part of the held-out documents: (2 · parts, models)."""
         held.sums.zero_()
 
-        def step(batch: PlannedBatch) -> None:
+        def step(size: PlanSize, place: Tensor) -> None:
+            batch = self._batch(place, size)
             targets, weights, _ = held.known.look_up(batch)
             logits = self.network(batch).logits
             each = torch.stack([document_losses(logits, targets) * weights, weights, rightness(logits, targets)])
@@ -137,7 +142,7 @@ class Replay:
 
         for planned, size in held.planned:
             if size not in held.recorded:
-                held.recorded[size] = self._recorder.record(planned, size, step, (held.sums,))
+                held.recorded[size] = self._recorder.record(planned, partial(step, size), (held.sums,))
             held.recorded[size].replay(planned)
         losses, weight, right = held.sums.unbind(1)
         tiny = torch.finfo(weight.dtype).tiny
