@@ -28,7 +28,7 @@ class Recorder:
 
     def record(self, example: Tensor, step: Callable[[Tensor], None], changed: Sequence[Tensor]) -> Recording:
         """Record a step, on a planned batch in its place; the tensors that it changes are as before afterwards."""
-        place, before = example.clone(), [tensor.clone() for tensor in changed]
+        place, before = example.clone(), [tensor.detach().clone() for tensor in changed]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream), _tensor_cores():
@@ -39,8 +39,9 @@ class Recorder:
             graph.register_generator_state(self._generator)
         with torch.cuda.graph(graph, pool=self._pool), _tensor_cores():
             step(place)
-        for tensor, value in zip(changed, before, strict=True):
-            tensor.copy_(value)
+        with torch.no_grad():
+            for tensor, value in zip(changed, before, strict=True):
+                tensor.copy_(value)
         return Recording(place, graph)
 
 
