@@ -41,8 +41,8 @@ _ABLATIONS: dict[str, dict[str, Any]] = {
 _RIVALS: dict[str, dict[str, Any]] = {
     "cnn": {"learn_vectors": True},
     "dan": {"learn_vectors": True},
-    "tree-lstm": {"learn_vectors": True, "batch_size": 25},
-    "drnn": {"batch_size": 25},
+    "tree-lstm": {"learn_vectors": True, "batch_size": 64},
+    "drnn": {"batch_size": 64},
     "lstmn": {},
     "c-lstm": {"learn_vectors": True},
     "disan": {"learn_vectors": True},
