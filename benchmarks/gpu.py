@@ -24,12 +24,10 @@ from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import MPADClassifier, cross_validate
 from mpad.baseline import tfidf_svm
-from mpad.experiments.protocol import make_cell, make_estimator, reads_trees
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.config import MPADConfig
 from mpad.models.mpad import MPAD
-from mpad.models.rivals import RIVALS
 from mpad.training.examples import make_examples
 from mpad.training.loop import shuffled_batches
 from mpad.training.progress import EpochReport
@@ -51,7 +49,6 @@ def main() -> None:
             _epochs(imdb(25_000), 128, "clique", ""),
             _against_padding(),
         ],
-        "Rivals, one model each": lambda: _rivals(polarity(10_662)),
     }
     found = {}
     for title, section in sections.items():
@@ -186,34 +183,6 @@ def _epochs(corpus: Corpus, hidden: int, variant: str, target: str) -> Row:
         target=target,
         note=f"{len(corpus.texts) / each:,.0f} documents a second",
     )
-
-
-def _rivals(corpus: Corpus) -> list[Row]:
-    """An epoch of each rival's network by the protocol, against one of MPAD's; all train alone."""
-
-    def median_epoch(name: str) -> float:
-        cell, vectors = make_cell("polarity", name), os.environ.get("MPAD_VECTORS")
-        given = {} if vectors else {"vectors": None, "vector_size": 300}
-        options = {"device": "cuda", "max_epochs": 6, "patience": None, "random_state": 0}
-        estimator = make_estimator(cell, vectors or "none", **given, **options)
-        times: list[float] = []
-        estimator.fit(corpus.texts, corpus.labels, sink=lambda report: times.append(report.seconds))
-        return statistics.median(times[1:])
-
-    mpad, rows = median_epoch("mpad"), []
-    for name in (name for name in RIVALS if not reads_trees(name)):
-        each = median_epoch(name)
-        rows.append(
-            Row(
-                f"an epoch of {name}, {len(corpus.texts):,} documents of {corpus.name}, against mpad's",
-                f"{1000 * each:.0f} ms",
-                f"{1000 * mpad:.0f} ms",
-                mpad / each,
-                "" if name == "lstmn" else "at least 0.33",
-                "batches of 64 documents, mpad's of 128, as in the protocol; a ratio of 0.5 is twice mpad's time",
-            )
-        )
-    return rows
 
 
 def _against_padding() -> Row:

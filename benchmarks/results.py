@@ -13,7 +13,7 @@ import torch
 from mpad.experiments.provenance import commit
 
 HERE = Path(__file__).parent
-KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`"}
+KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "rivals": "`python -m benchmarks.rivals`"}
 
 
 @dataclass(frozen=True)

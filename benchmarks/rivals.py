@@ -1,0 +1,55 @@
+"""`python -m benchmarks.rivals`: an epoch of each rival's network on a GPU, against one of MPAD's; writes rivals.json.
+
+The corpus comes from the folder MPAD_DATA, word vectors from the file MPAD_VECTORS; without them they are made up.
+"""
+
+import os
+import statistics
+import sys
+from pathlib import Path
+
+from benchmarks import results
+from benchmarks.corpus import Corpus, polarity
+from benchmarks.results import Row
+from mpad.experiments.protocol import make_cell, make_estimator, reads_trees
+from mpad.models.rivals import RIVALS
+
+_EPOCHS = 6
+
+
+def main() -> None:
+    """Run everything."""
+    corpus = polarity(10_662)
+    mpad, rows = _epoch("mpad", corpus), []
+    for name in (name for name in RIVALS if not reads_trees(name)):
+        each = _epoch(name, corpus)
+        print(f"{name}: {1000 * each:.0f} ms an epoch, mpad {1000 * mpad:.0f}", file=sys.stderr, flush=True)
+        rows.append(
+            Row(
+                f"an epoch of {name}, {len(corpus.texts):,} documents of {corpus.name}",
+                f"{1000 * each:.0f} ms",
+                f"{1000 * mpad:.0f} ms",
+                mpad / each,
+                "" if name == "lstmn" else "at least 0.33",
+            )
+        )
+    results.write({"An epoch of a rival, against one of mpad": rows}, "rivals", _folder())
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("OUT") or results.HERE)
+
+
+def _epoch(name: str, corpus: Corpus) -> float:
+    """Seconds of an epoch and its validation by the protocol, alone on the GPU; the first, which records, left out."""
+    vectors = os.environ.get("MPAD_VECTORS")
+    given = {} if vectors else {"vectors": None, "vector_size": 300}
+    options = {"device": "cuda", "max_epochs": _EPOCHS, "patience": None, "random_state": 0}
+    estimator = make_estimator(make_cell("polarity", name), vectors or "none", **given, **options)
+    times: list[float] = []
+    estimator.fit(corpus.texts, corpus.labels, sink=lambda report: times.append(report.seconds))
+    return statistics.median(times[1:])
+
+
+if __name__ == "__main__":
+    main()
