@@ -18,9 +18,11 @@ _KINDS = {"dbow": 0, "dm": 1}  # gensim's `dm`
 
 
 class Doc2Vec(ProbableClassifier):
-    """PV-DBOW and PV-DM side by side, both learnt from the training texts; new documents' vectors are inferred.
+    """PV-DBOW and PV-DM side by side, both learnt from the training texts; documents' vectors are inferred.
 
-    All random draws are seeded, the inference of a document by its words alone: an answer does not hang on the batch.
+    Word vectors are learnt beside PV-DBOW's. Vectors are inferred for training documents too, so that the regression
+    sees what it will see of new ones, and standardised, since those of a few words are hardly longer than noise. All
+    random draws are seeded, the inference of a document by its words alone: an answer does not hang on the batch.
     """
 
     kind = "doc2vec"
@@ -37,12 +39,16 @@ class Doc2Vec(ProbableClassifier):
         words = [KimTokenizer().words(text) for text in texts]
         tagged = [gensim.TaggedDocument(own, [number]) for number, own in enumerate(words)]
         self.models_ = {name: self._model(dm, documents=tagged) for name, dm in _KINDS.items()}
-        model = LogisticRegression(C=self.C, max_iter=2000).fit(self._infer(words), targets)
-        self.weight_, self.bias_ = model.coef_, model.intercept_
+        inferred = self._infer(words)
+        mean, spread = inferred.mean(0), inferred.std(0).clip(min=1e-12)
+        model = LogisticRegression(C=self.C, max_iter=2000).fit((inferred - mean) / spread, targets)
+        self.weight_ = model.coef_ / spread
+        self.bias_ = model.intercept_ - self.weight_ @ mean
 
     def _model(self, dm: int, **source: Any) -> Any:
         gensim = require("gensim.models.doc2vec", extra="baselines")
         options = {"vector_size": self.width, "epochs": self.epochs, "min_count": self.min_count}
+        options["dbow_words"] = 1 - dm
         return gensim.Doc2Vec(dm=dm, window=5, negative=5, seed=self.seed, workers=1, **options, **source)
 
     def _infer(self, documents: Sequence[Sequence[str]]) -> NDArray[Any]:

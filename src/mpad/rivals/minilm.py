@@ -12,6 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from mpad.extras import require
 from mpad.rivals.plain import Arrays, ProbableClassifier, linear_scores
 
+_KNOWN: dict[str, NDArray[np.float32]] = {}  # embeddings so far: the encoder is never trained, and folds share texts
+_MOST_KNOWN = 200_000  # 300 MB
+
 
 class MiniLM(ProbableClassifier):
     """all-MiniLM-L6-v2 as it is, 384 numbers a document (its first 256 word pieces), and logistic regression."""
@@ -30,7 +33,14 @@ class MiniLM(ProbableClassifier):
         return linear_scores(self._embed(texts), self.weight_, self.bias_)
 
     def _embed(self, texts: list[str]) -> NDArray[Any]:
-        return np.asarray(_encoder().encode(texts, batch_size=self.batch_size, show_progress_bar=False), np.float64)
+        new = [text for text in dict.fromkeys(texts) if text not in _KNOWN]
+        if len(_KNOWN) + len(new) > _MOST_KNOWN:
+            _KNOWN.clear()
+            new = list(dict.fromkeys(texts))
+        if new:
+            found = _encoder().encode(new, batch_size=self.batch_size, show_progress_bar=False)
+            _KNOWN.update(zip(new, np.asarray(found, np.float32), strict=True))
+        return np.array([_KNOWN[text] for text in texts], np.float64)
 
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
         return {"weight": self.weight_, "bias": self.bias_}, {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from mpad.errors import InputError
 from mpad.extras import require
@@ -45,15 +46,22 @@ class WMD(PlainClassifier):
     Documents are tried in the order of the distance of their centres, which is a lower bound; of those beyond the
     first k, at most `tried`, and only such whose relaxed distance (each word to the nearest, a better bound) could
     still win. `neighbours` None: chosen up to 19 on a tenth of the training documents. Words without a
-    vector do not count; `vectors` is the file that has them.
+    vector do not count, nor do English stop words (scikit-learn's list) unless `stop_words` keeps them; a document of
+    nothing else keeps its own. `vectors` is the file that has the vectors.
     """
 
     kind = "wmd"
 
     def __init__(
-        self, vectors: str | None = None, neighbours: int | None = None, tried: int = 100, seed: int = 0
+        self,
+        vectors: str | None = None,
+        neighbours: int | None = None,
+        tried: int = 100,
+        stop_words: bool = False,
+        seed: int = 0,
     ) -> None:
         self.vectors = vectors
+        self.stop_words = stop_words
         self.neighbours = neighbours
         self.tried = tried
         self.seed = seed
@@ -81,7 +89,9 @@ class WMD(PlainClassifier):
         self.centres_ = np.array([cloud.centre for cloud in clouds])
 
     def _cloud(self, text: str) -> Cloud:
-        ids = [self.words_[word] for word in KimTokenizer().words(text) if word in self.words_]
+        known = [word for word in KimTokenizer().words(text) if word in self.words_]
+        telling = known if self.stop_words else [word for word in known if word not in ENGLISH_STOP_WORDS]
+        ids = [self.words_[word] for word in telling or known]
         distinct, counts = np.unique(np.array(ids, np.int64), return_counts=True)
         return Cloud(distinct, self.rows_[distinct], counts / max(counts.sum(), 1))
 
