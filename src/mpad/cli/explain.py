@@ -1,15 +1,22 @@
-"""`mpad explain`: why a document got its label."""
+"""`mpad explain`: why a document got its label; or, over a dataset, what speaks for each class."""
 
 import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad.cli.data import ModelFolder
+from mpad.cli.data import ModelFolder, unlabelled
+from mpad.cli.output import Format, print_rows
 from mpad.text.readers import decode
+
+if TYPE_CHECKING:
+    from mpad.document_model import DocumentModel
+    from mpad.explain.explanation import Explanation
+
+_PICTURES = (".svg", ".png", ".pdf")
 
 
 class View(StrEnum):
@@ -18,41 +25,87 @@ class View(StrEnum):
     terminal = "terminal"
     json = "json"
     html = "html"
+    keywords = "keywords"
 
 
 def run(
     model: ModelFolder,
-    text: Annotated[str, typer.Argument(help="The document, or - for standard input.")],
+    text: Annotated[str, typer.Argument(help="The document, or - for standard input; DATA with --check or --corpus.")],
     label: Annotated[str | None, typer.Option(help="Class to explain. Default: the predicted one.")] = None,
-    method: Annotated[str, typer.Option(help="occlusion or attention.")] = "occlusion",
-    view: Annotated[
-        View | None, typer.Option("--format", "-f", help="How to show it. Default: terminal, or html for --out x.html.")
+    method: Annotated[
+        str | None, typer.Option(help="occlusion, gradients or attention; occlusion if not given.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to this file instead.")] = None,
+    view: Annotated[
+        View | None, typer.Option("--format", "-f", help="How to show it. Default: terminal, or by the name of --out.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write to this file instead: .html, .json, .svg, .png, .pdf.")
+    ] = None,
+    master: Annotated[bool, typer.Option("--master", help="Draw the master node too (html).")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Measure how far explanations can be trusted.")] = False,
+    corpus: Annotated[bool, typer.Option("--corpus", help="What speaks for each class, over DATA.")] = False,
+    against: Annotated[
+        str | None, typer.Option(help="With --corpus: other DATA, to see what has drifted from there to here.")
+    ] = None,
+    documents: Annotated[int, typer.Option(help="At most so many documents of DATA, drawn at random.")] = 300,
+    column: Annotated[str | None, typer.Option("--text", help="Column of the text in DATA.")] = None,
 ) -> None:
     """Explain one answer: words, pairs of words and sentences that speak for or against a class.
 
     Example: `mpad explain my-model "not a good film"`
 
-    Example: `mpad explain my-model - --format html --out why.html < review.txt`
+    Example: `mpad explain my-model - --out why.html < review.txt`
+
+    Example: `mpad explain my-model reviews.csv --corpus`
+
+    Example: `mpad explain my-model reviews.csv --check`
+
+    --check takes words out in the order of their weights and watches the probability of the label fall (deletion), or
+    puts them in and watches it rise (insertion), beside words in random order. --corpus adds explanations up over
+    the documents; with --against it compares two sets of documents instead.
     """
+    from mpad.errors import InputError
+    from mpad.explain import DEFAULT
+
+    if against is not None and not corpus:
+        raise InputError("--against compares two sets of documents: use it with --corpus")
+    if check or corpus:
+        loaded = _graph_model(model)
+        texts = _sample(unlabelled(text, column), documents)
+        if check:
+            _check(loaded, texts, [method] if method else None, view)
+        elif against is not None:
+            _drift(loaded, _sample(unlabelled(against, column), documents), texts, view)
+        else:
+            _corpus(loaded, texts, method or DEFAULT, view)
+        return
     if text == "-":
         text = decode("standard input", sys.stdin.buffer.read())
     from mpad.explain import explain
-    from mpad.explain.terminal import as_text
     from mpad.store import load_model
 
-    loaded, _ = load_model(model)
-    explanation = explain(loaded, text, label, method)
+    _show(explain(load_model(model)[0], text, label, method or DEFAULT), view, out, master)
+
+
+def _show(explanation: "Explanation", view: View | None, out: Path | None, master: bool) -> None:
+    from mpad.explain.terminal import as_text
+
+    suffix = out.suffix.lower() if out is not None else ""
+    if out is not None and view is None and suffix in _PICTURES:
+        explanation.to_figure().savefig(out)
+        typer.echo(f"written to {out}", err=True)
+        return
     if view is None:
-        view = View.html if out is not None and out.suffix in (".html", ".htm") else View.terminal
+        view = {".html": View.html, ".htm": View.html, ".json": View.json}.get(suffix, View.terminal)
     if view is View.terminal and out is None:
         explanation.show()
         return
     if view is View.html:
-        content = explanation.to_html()
+        content = explanation.to_html(master=master)
     elif view is View.json:
         content = json.dumps(explanation.to_dict(), ensure_ascii=False) + "\n"
+    elif view is View.keywords:
+        content = _keywords(explanation)
     else:
         content = as_text(explanation)
     if out is None:
@@ -60,3 +113,103 @@ def run(
     else:
         out.write_text(content, encoding="utf-8")
         typer.echo(f"written to {out}", err=True)
+
+
+def _keywords(explanation: "Explanation") -> str:
+    """Keywords, phrases and, of several sentences, a summary; a line each, with tabs between."""
+    lines = [f"keyword\t{one.weight:+.4f}\t{one.text}" for one in explanation.keywords()]
+    lines += [f"phrase\t{one.weight:+.4f}\t{one.text}" for one in explanation.phrases()]
+    if len(explanation.sentences) > 1:
+        for one in explanation.summary():
+            said = " ".join(explanation.text[one.start : one.end].split())
+            lines.append(f"sentence\t{one.weight:+.4f}\t{said}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _graph_model(folder: Path) -> "DocumentModel":
+    from mpad.document_model import DocumentModel
+    from mpad.errors import InputError
+    from mpad.store import load_model
+
+    loaded, _ = load_model(folder)
+    if not isinstance(loaded, DocumentModel):
+        raise InputError(f"{folder}: a '{loaded.kind}' has no graph of words: --check and --corpus need an mpad model")
+    return loaded
+
+
+def _sample(texts: list[str], most: int) -> list[str]:
+    import random
+
+    return texts if len(texts) <= most else random.Random(0).sample(texts, most)
+
+
+def _check(model: "DocumentModel", texts: list[str], methods: list[str] | None, view: View | None) -> None:
+    from mpad.cli.progress import document_bar
+    from mpad.explain.faithfulness import RANDOM, best, measure
+    from mpad.explain.methods import METHODS, check_method
+
+    for method in methods or ():
+        check_method(method)
+    with document_bar(len(texts), "explaining") as done:
+        found = measure(model, texts, methods or METHODS, done=done)
+    if view is View.json:
+        from dataclasses import asdict
+
+        typer.echo(json.dumps([asdict(one) for one in found]))
+        return
+
+    def pm(value: float, error: float) -> str:
+        return f"{value:.3f} ± {error:.3f}"
+
+    rows = [
+        [
+            one.method,
+            pm(one.deletion, one.deletion_error),
+            pm(one.insertion, one.insertion_error),
+            "" if one.method == RANDOM else pm(one.gain, one.gain_error),
+            f"{1000 * one.seconds:.0f}" if one.seconds else "",
+        ]
+        for one in found
+    ]
+    columns = ["method", "deletion (lower)", "insertion (higher)", "gain over random", "ms a document"]
+    typer.echo(f"areas under the curve of the label's probability, {found[0].documents:,} documents, ± 95 %")
+    print_rows(columns, rows, Format.table)
+    typer.echo(f"most faithful here: {best(found).method}")
+
+
+def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | None) -> None:
+    from dataclasses import asdict
+
+    from mpad.cli.progress import document_bar
+    from mpad.explain.corpus import corpus_view
+
+    with document_bar(len(texts), "explaining") as done:
+        found = corpus_view(model, texts, method, done=done)
+    if view is View.json:
+        plain: list[dict[str, Any]] = [{**asdict(one), "label": str(one.label)} for one in found]
+        typer.echo(json.dumps(plain, ensure_ascii=False))
+        return
+    for one in found:
+        typer.echo(f"\n{one.label}: {one.documents:,} documents")
+        rows = [[t.text, t.weight, t.documents, t.example] for t in (*one.words, *one.edges)]
+        if rows:
+            print_rows(["word or pair", "weight a document", "documents", "example"], rows, Format.table)
+
+
+def _drift(model: "DocumentModel", before: list[str], now: list[str], view: View | None) -> None:
+    from dataclasses import asdict
+
+    from mpad.explain.drift import drift
+
+    found = drift(model, before, now)
+    if view is View.json:
+        typer.echo(json.dumps([asdict(one) for one in found], ensure_ascii=False))
+        return
+    rows = [
+        [one.what, one.first, one.second, f"{one.difference:+.4f} ± {one.error:.4f}", "*" if one.clear else ""]
+        for one in found
+    ]
+    print_rows(
+        [f"mean of {len(before):,} and {len(now):,} documents", "there", "here", "difference", ""], rows, Format.table
+    )
+    typer.echo("* the 95 % interval of the difference excludes zero")

@@ -70,3 +70,12 @@ def run_bar(total: int) -> Iterator[tuple[Sink, Callable[["Record"], None]]]:
             console.print(str(record), highlight=False)
 
         yield advance, done
+
+
+@contextmanager
+def document_bar(total: int, said: str) -> Iterator[Callable[[], None]]:
+    """Show a bar over documents that take a while each, where somebody is watching."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(said, total=total)
+        yield lambda: progress.advance(task)

@@ -5,23 +5,19 @@ from typing import Any
 from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.assemble import assemble
-from mpad.explain.attention import attention_weights
 from mpad.explain.document import Dissected, dissect
 from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
-from mpad.explain.occlusion import occlusion_weights
+from mpad.explain.methods import DEFAULT, METHODS, check_method, weigh
 from mpad.explain.sequence import explain_by_attention
 from mpad.explain.weights import PartWeights
 from mpad.text_model import TextModel
 
-__all__ = ["METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
-
-METHODS = ("occlusion", "attention")
+__all__ = ["DEFAULT", "METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
 
 
-def explain(model: TextModel, text: str, label: Any = None, method: str = "occlusion") -> Explanation:
+def explain(model: TextModel, text: str, label: Any = None, method: str = DEFAULT) -> Explanation:
     """Explain the model's answer on a text, for one class (by default the likeliest)."""
-    if method not in METHODS:
-        raise InputError(f"no method '{method}' (known: {', '.join(METHODS)})")
+    check_method(method)
     if not isinstance(text, str):
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
     if not isinstance(model, DocumentModel):
@@ -32,9 +28,7 @@ def explain(model: TextModel, text: str, label: Any = None, method: str = "occlu
     output = model.answer(document.graphs)
     probabilities = model.labels.probabilities(output.logits)[0]
     column = int(probabilities.argmax()) if label is None else _column(model, label)
-    parts = attention_weights(document, output)
-    if method == "occlusion":
-        parts = occlusion_weights(document, column, parts)
+    parts = weigh(document, column, method)
     edges = _edges(document, parts)
     return assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
 

@@ -1,7 +1,12 @@
 """What an explanation is: a label, its probability, and a weight for every part of the document."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from mpad.explain.keywords import Keyword
 
 Span = tuple[int, int]
 
@@ -42,8 +47,8 @@ class Explanation:
     """Why a document got its label.
 
     What a weight means depends on the method. By occlusion: how far the log-odds of `label` fall when the part is
-    taken out; negative where the part spoke against the label. By attention: the share of the network's
-    attention, all words together 1.
+    taken out; negative where the part spoke against the label. By gradients: its share of how far they rise while
+    all words, or all edges, fade in. By attention: the share of the network's attention, all words together 1.
     """
 
     text: str
@@ -81,11 +86,35 @@ class Explanation:
         predicted = [str(p) for p in self.predicted] if isinstance(self.predicted, tuple) else str(self.predicted)
         return {**record, "label": str(self.label), "predicted": predicted, "probabilities": plain}
 
-    def to_html(self) -> str:
-        """Give a self-contained page."""
+    def keywords(self, n: int = 10) -> "list[Keyword]":
+        """The distinct words that speak most for the label."""
+        from mpad.explain.keywords import keywords
+
+        return keywords(self, n)
+
+    def phrases(self, n: int = 5) -> "list[Keyword]":
+        """Runs of neighbouring words that all speak for the label."""
+        from mpad.explain.keywords import phrases
+
+        return phrases(self, n)
+
+    def summary(self, n: int = 3) -> list[SentenceWeight]:
+        """The sentences that weigh most, in the order of the text."""
+        from mpad.explain.keywords import summary
+
+        return summary(self, n)
+
+    def to_html(self, graph: bool = True, master: bool = False) -> str:
+        """Give a self-contained page, with the graph of words, and its master node where asked for."""
         from mpad.explain.page import to_html
 
-        return to_html(self)
+        return to_html(self, graph, master)
+
+    def to_figure(self) -> "Figure":
+        """Give a matplotlib figure, for papers: `savefig("why.svg")`."""
+        from mpad.explain.figure import to_figure
+
+        return to_figure(self)
 
     def show(self) -> None:
         """Print to the terminal, words coloured by weight."""

@@ -53,9 +53,13 @@ def _chunks(parts: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
 
 
 def _log_odds(document: Dissected, graphs: PackedGraphs, column: int) -> Weights:
+    return log_odds(document.model.answer(graphs).logits, column, document.model.labels.multilabel)
+
+
+def log_odds(logits: NDArray[np.float32], column: int, multilabel: bool) -> Weights:
     """Log p / (1 − p) of the class, from the logits: no rounding where p is close to 1."""
-    logits = document.model.answer(graphs).logits.astype(np.float64)
-    if document.model.labels.multilabel:
+    logits = logits.astype(np.float64)
+    if multilabel:
         return np.asarray(logits[:, column])
     others = np.delete(logits, column, axis=1)
     highest = others.max(axis=1, keepdims=True)

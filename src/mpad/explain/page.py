@@ -1,74 +1,161 @@
-"""An explanation as HTML: self-contained, no script, no network; light and dark."""
+"""An explanation as HTML: self-contained, no script, no network; light and dark, for colour-blind readers too."""
 
+from collections.abc import Sequence
 from html import escape
+from zlib import crc32
 
 from mpad.explain.colour import AGAINST, FOR, largest, strength
-from mpad.explain.explanation import Explanation
+from mpad.explain.explanation import Explanation, WordWeight
+from mpad.explain.graph_svg import colours, to_svg
+from mpad.explain.layout import Drawing, draw
 
 _STYLE = """
-.mpad { font: 16px/1.7 system-ui, sans-serif; color: #1f2328; background: #ffffff; max-width: 60rem;
-        margin: 0 auto; padding: 1.2rem 1.6rem; }
-.mpad h1 { font-size: 1.15rem; margin: 0 0 .2rem; }
-.mpad .how { color: #59636e; font-size: .85rem; margin: 0 0 1rem; }
-.mpad .text { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 1.2rem; }
+.mpad { --page: #ffffff; --ink: #1f2328; --faint: #59636e; font: 16px/1.7 system-ui, sans-serif; color: var(--ink);
+        background: var(--page); max-width: 60rem; margin: 0 auto; padding: 1.2rem 1.6rem; }
+.mpad h1 { font-size: 1.15rem; margin: 0 0 .2rem; } .mpad h2 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
+.mpad .how { color: var(--faint); font-size: .85rem; margin: 0 0 1rem; }
+.mpad .text { margin: 0 0 1.2rem; }
+.mpad .text p { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; padding-left: 4.6rem; position: relative; }
+.mpad .text p .share { position: absolute; left: 0; width: 4rem; color: var(--faint); font-size: .8rem;
+        font-variant-numeric: tabular-nums; }
+.mpad .text p .share i { display: block; height: .35em; border-radius: .2em; }
+.mpad .text.plain p { padding-left: 0; }
 .mpad mark { color: inherit; border-radius: .25em; padding: .1em .12em; background: none; }
+.mpad mark.against { text-decoration: underline dotted; text-underline-offset: .2em; }
+.mpad mark:target { outline: 2px solid var(--ink); }
 .mpad .columns { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1rem 3rem; }
 .mpad table { border-collapse: collapse; font-size: .9rem; }
-.mpad th { text-align: left; color: #59636e; font-weight: 600; padding: 0 1rem .2rem 0; }
+.mpad th { text-align: left; color: var(--faint); font-weight: 600; padding: 0 1rem .2rem 0; }
 .mpad td { padding: 0 1rem .1rem 0; }
 .mpad td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .mpad .bar { display: inline-block; height: .7em; border-radius: .2em; background: rgb(FOR); }
-@media (prefers-color-scheme: dark) {
-  .mpad { color: #e6edf3; background: #0d1117; }
-  .mpad .how, .mpad th { color: #9198a1; }
-}
+@media (prefers-color-scheme: dark) { .mpad { --page: #0d1117; --ink: #e6edf3; --faint: #9198a1; } }
 """.replace("FOR", ", ".join(map(str, FOR)))
 _MOST_CLASSES = 6
+_MOST_WORDS = 4_000  # shown of a text; of a longer one, what stands around its strongest words
+_AROUND = 20  # words on each side of a strong one
+_FAINT = 0.02  # weights below this share of the strongest stay uncoloured
 
 
-def to_html(explanation: Explanation) -> str:
-    """A whole page."""
+def to_html(explanation: Explanation, graph: bool = True, master: bool = False) -> str:
+    """A whole page; with the graph of words, and its master node, where asked for."""
     title = escape(f"{explanation.label}: why")
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"</head>\n<body>\n{to_fragment(explanation)}\n</body>\n</html>\n"
+        f"</head>\n<body>\n{to_fragment(explanation, graph, master)}\n</body>\n</html>\n"
     )
 
 
-def to_fragment(explanation: Explanation) -> str:
+def to_fragment(explanation: Explanation, graph: bool = True, master: bool = False) -> str:
     """The part inside <body>, for notebooks."""
-    note = f'<p class="how">{escape(explanation.note)}</p>' if explanation.note else ""
+    drawing = draw(explanation) if graph else Drawing((), (), 0)
+    prefix = f"m{crc32(f'{explanation.label} {explanation.text}'.encode('utf-8', 'surrogatepass')):x}"
+    shown, cut = _shown(explanation)
+    notes = [note for note in (explanation.note, cut, drawing.note) if note]
     return (
-        f"<style>{_STYLE}</style>\n"
-        '<div class="mpad">\n'
+        f"<style>{_STYLE}{colours()}{_linked(drawing, prefix)}</style>\n"
+        f'<div class="mpad" id="{prefix}">\n'
         f"<h1>{escape(str(explanation.label))} <small>{explanation.probability:.3f}</small></h1>\n"
         f'<p class="how">By {explanation.method}: {explanation.legend}; '
         "hover over a word for its weight.</p>\n"
-        f'<p class="text" dir="auto">{_marked(explanation)}</p>\n{note}'
-        f'<div class="columns">\n{_probabilities(explanation)}\n{_edges(explanation)}\n'
-        f"{_sentences(explanation)}\n</div>\n</div>"
+        f"{_text(explanation, _Marker(explanation, shown, drawing, prefix), shown)}\n"
+        + "".join(f'<p class="how">{escape(note)}</p>\n' for note in notes)
+        + f'<div class="columns">\n{_probabilities(explanation)}\n{_edges(explanation)}\n</div>\n'
+        + (f"<h2>The graph of words</h2>\n{to_svg(drawing, prefix, master)}\n" if drawing.nodes else "")
+        + "</div>"
     )
 
 
-def _marked(explanation: Explanation) -> str:
-    top = largest(word.weight for word in explanation.words)
-    parts, cursor = [], 0
-    for word in explanation.words:
-        if word.start < cursor or word.end == word.start:
-            continue
-        parts.append(escape(explanation.text[cursor : word.start]))
-        shown = escape(explanation.text[word.start : word.end])
-        style = _background(strength(word.weight, top))
-        parts.append(f'<mark title="{word.weight:+.4f}"{style}>{shown}</mark>')
-        cursor = word.end
-    parts.append(escape(explanation.text[cursor:]))
-    return "".join(parts)
+def _linked(drawing: Drawing, prefix: str) -> str:
+    """A node that is looked at outlines its occurrences in the text: by style alone."""
+    return "".join(
+        f"#{prefix}:has(#{prefix}n{k}:is(:hover, :focus)) .{prefix}{k} {{ outline: 2px solid var(--ink); }}\n"
+        for k in range(len(drawing.nodes))
+    )
+
+
+def _shown(explanation: Explanation) -> tuple[list[int], str]:
+    """Places of the words to show: all, or of a long text those around the strongest; and what is to be said of it."""
+    words = explanation.words
+    if len(words) <= _MOST_WORDS:
+        return list(range(len(words))), ""
+    kept: set[int] = set()
+    for place in sorted(range(len(words)), key=lambda k: -abs(words[k].weight)):
+        kept.update(range(max(0, place - _AROUND), min(len(words), place + _AROUND + 1)))
+        if len(kept) >= _MOST_WORDS:
+            break
+    return sorted(kept), f"shown: {len(kept):,} of {len(words):,} words, those around the strongest; … is the rest"
+
+
+class _Marker:
+    """Writes stretches of a text with their words marked; the first of each word is where its node leads."""
+
+    def __init__(self, explanation: Explanation, shown: Sequence[int], drawing: Drawing, prefix: str) -> None:
+        self._text, self._words, self._prefix = explanation.text, explanation.words, prefix
+        self._top = largest(word.weight for word in explanation.words)
+        self._node = {node.word: k for k, node in enumerate(drawing.nodes)}
+        self._linked: set[int] = set()
+        self._shown = set(shown)
+
+    def stretch(self, first: int, last: int, start: int, end: int) -> str:
+        """Words first … last − 1, which stand in text[start:end]; what is not shown of it is an ellipsis."""
+        parts: list[str] = []
+        cursor, hidden = start, False
+        for place in range(first, last):
+            word = self._words[place]
+            if place not in self._shown:
+                hidden, cursor = True, max(cursor, word.end)
+                continue
+            if word.start < cursor or word.end == word.start:
+                continue
+            between = self._text[cursor : word.start]
+            parts += [" … " if hidden else escape(between), self._mark(word)]
+            cursor, hidden = word.end, False
+        return "".join([*parts, " … " if hidden else escape(self._text[cursor:end])])
+
+    def _mark(self, word: WordWeight) -> str:
+        share, node = strength(word.weight, self._top), self._node.get(word.word)
+        names = ["against"] if share <= -_FAINT else []
+        identity = ""
+        if node is not None:
+            names.append(f"{self._prefix}{node}")
+            if node not in self._linked:
+                self._linked.add(node)
+                identity = f' id="{self._prefix}w{node}"'
+        named = f' class="{" ".join(names)}"' if names else ""
+        shown = escape(self._text[word.start : word.end])
+        return f'<mark{identity}{named} title="{word.weight:+.4f}"{_background(share)}>{shown}</mark>'
+
+
+def _text(explanation: Explanation, marker: "_Marker", shown: Sequence[int]) -> str:
+    """A paragraph a sentence, its weight in the margin; one for all where there is one sentence only."""
+    words, sentences = explanation.words, explanation.sentences
+    if len(sentences) < 2:
+        inside = marker.stretch(0, len(words), 0, len(explanation.text))
+        return f'<div class="text plain"><p dir="auto">{inside}</p></div>'
+    strongest = largest(sentence.weight for sentence in sentences)
+    with_words = {words[place].sentence for place in shown}
+    first = [0, *[k for k in range(1, len(words)) if words[k].sentence != words[k - 1].sentence], len(words)]
+    start = [0, *[sentence.start for sentence in sentences[1:]], len(explanation.text)]
+    paragraphs = [
+        f'<p dir="auto">{_share(sentence.weight, strength(sentence.weight, strongest))}'
+        f"{marker.stretch(first[k], first[k + 1], start[k], start[k + 1])}</p>"
+        for k, sentence in enumerate(sentences)
+        if k in with_words
+    ]
+    return f'<div class="text">{"".join(paragraphs)}</div>'
+
+
+def _share(weight: float, share: float) -> str:
+    colour = ", ".join(map(str, FOR if share >= 0 else AGAINST))
+    bar = f'<i style="width: {100 * abs(share):.0f}%; background: rgb({colour})"></i>'
+    return f'<span class="share" title="weight of the sentence">{weight:+.3f}{bar}</span>'
 
 
 def _background(share: float) -> str:
-    if abs(share) < 0.02:
+    if abs(share) < _FAINT:
         return ""
     red, green, blue = FOR if share > 0 else AGAINST
     return f' style="background: rgba({red}, {green}, {blue}, {abs(share) * 0.75:.2f})"'
@@ -93,22 +180,3 @@ def _edges(explanation: Explanation) -> str:
         for edge in explanation.top_edges(8)
     )
     return f'<table><tr><th colspan="2">pair of words</th></tr>{rows}</table>'
-
-
-def _sentences(explanation: Explanation) -> str:
-    if len(explanation.sentences) < 2:
-        return ""
-    top = largest(sentence.weight for sentence in explanation.sentences)
-    strongest = sorted(explanation.sentences, key=lambda sentence: -abs(sentence.weight))[:8]
-    rows = "".join(
-        f"<tr><td><mark{_background(strength(sentence.weight, top))}>"
-        f"{escape(_shortened(explanation.text[sentence.start : sentence.end]))}</mark></td>"
-        f'<td class="number">{sentence.weight:+.3f}</td></tr>'
-        for sentence in strongest
-    )
-    return f'<table><tr><th colspan="2">sentence</th></tr>{rows}</table>'
-
-
-def _shortened(text: str, most: int = 90) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -83,11 +83,11 @@ class MPAD(Network):
         self.dropout = Dropout(config.dropout, place=1)
         self.classes = Linear(config.hidden, config.n_classes)
 
-    def forward(self, batch: GraphBatch | PlannedBatch) -> Output:
-        """Classify a batch: logits ([models,] documents, classes)."""
+    def forward(self, batch: GraphBatch | PlannedBatch, heard_by: Neighbours | None = None) -> Output:
+        """Classify a batch: logits ([models,] documents, classes). `heard_by` stands in for the batch's own edges."""
         config, words, sentences = self.config, *read_groups(batch)
         graphs, documents = (None, None) if batch.slabs is None else (batch.slabs.graphs, batch.slabs.documents)
-        neighbours = word_neighbours(batch, config.master_node, config.renormalise)
+        neighbours = heard_by or word_neighbours(batch, config.master_node, config.renormalise)
         n_words, n_graphs = batch.n_words // batch.n_models, batch.n_graphs // batch.n_models
         vectors, attention = self.words(self.embed(batch), neighbours, words, n_words, graphs)
         sentence_attention = None

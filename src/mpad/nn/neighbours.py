@@ -79,15 +79,19 @@ class WordNeighbours:
 
     Without a master its terms vanish; without renormalisation the denominators do. A row that nobody sends to
     gets zeros. With several models, each slab of rows has its own words first and its own masters last.
+
+    `passed_on` (n_edges,) scales what an edge carries, denominators as they are: explanations silence edges by it.
     """
 
-    def __init__(self, batch: GraphBatch, master: bool, renormalise: bool) -> None:
+    def __init__(self, batch: GraphBatch, master: bool, renormalise: bool, passed_on: Tensor | None = None) -> None:
         self._n, weight = batch.words.shape[0] // batch.n_models, batch.weight
         share, part = weight.new_ones(batch.words.shape[0]), weight.new_ones(batch.n_graphs)
         if renormalise:
             weight, share = renormalised(weight, batch.target, batch.words.shape[0], master)
             part = 1.0 / batch.size.clamp(min=1).to(weight.dtype)
         self._source, self._target = batch.source, batch.target
+        if passed_on is not None:
+            weight = weight * passed_on
         self._weight = weight[:, None]  # (n_edges, 1), divided by the target's degree
         self._owner = batch.owner if master else None
         self._share = share[:, None]  # (n_nodes, 1), what its master's row counts for a word

@@ -1,0 +1,64 @@
+"""Whether documents still look like others that the model knows: unknown words, size of graphs, confidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.document_model import DocumentModel
+from mpad.errors import InputError
+from mpad.explain.document import dissect
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One thing that is measured of every document, over two sets of documents."""
+
+    what: str
+    first: float  # mean
+    second: float
+    difference: float
+    error: float  # half of a 95 % interval of the difference
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of the difference excludes zero."""
+        return abs(self.difference) > self.error
+
+
+def drift(model: DocumentModel, first: Sequence[str], second: Sequence[str]) -> list[Drift]:
+    """Compare two sets of documents as the model sees them; the share of each class comes last."""
+    for name, texts in (("first", first), ("second", second)):
+        if len(texts) < 2:
+            raise InputError(f"drift compares sets of at least two documents; the {name} has {len(texts)}")
+    one, other = _measured(model, first), _measured(model, second)
+    return [_compared(what, one[what], other[what]) for what in one]
+
+
+def _measured(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    unknown, words = [], []
+    for text in texts:
+        own = dissect(model, text).tokens.words
+        words.append(len(own))
+        unknown.append(np.mean([word not in model.vocabulary for word in own]) if own else 0.0)
+    graphs = model.pack(texts)
+    nodes = np.diff(graphs.node_start[graphs.document_start])
+    edges = np.diff(graphs.edge_start[graphs.document_start])
+    probabilities = model.probabilities(texts)
+    chosen = probabilities.argmax(1)
+    found = {
+        "share of unknown words": np.array(unknown),
+        "words": np.array(words),
+        "nodes of the graph": nodes,
+        "edges of the graph": edges,
+        "edges a node": edges / nodes.clip(min=1),
+        "confidence": probabilities.max(1),
+    }
+    shares = {f"share of '{label}'": chosen == k for k, label in enumerate(model.labels.classes.tolist())}
+    return {name: np.asarray(values, np.float64) for name, values in (found | shares).items()}
+
+
+def _compared(what: str, a: NDArray[np.float64], b: NDArray[np.float64]) -> Drift:
+    error = 1.96 * float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
+    return Drift(what, float(a.mean()), float(b.mean()), float(b.mean() - a.mean()), error)

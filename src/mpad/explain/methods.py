@@ -1,0 +1,25 @@
+"""The methods of explanation by name."""
+
+from mpad.errors import InputError
+from mpad.explain.attention import attention_weights
+from mpad.explain.document import Dissected
+from mpad.explain.gradients import gradient_weights
+from mpad.explain.occlusion import occlusion_weights
+from mpad.explain.weights import PartWeights
+
+METHODS = ("occlusion", "gradients", "attention")
+DEFAULT = METHODS[0]
+
+
+def check_method(method: str) -> None:
+    """Refuse a name that is not known."""
+    if method not in METHODS:
+        raise InputError(f"no method '{method}' (known: {', '.join(METHODS)})")
+
+
+def weigh(document: Dissected, column: int, method: str) -> PartWeights:
+    """Weights of a document's parts for a class, by a method's name."""
+    if method == "gradients":
+        return gradient_weights(document, column)
+    parts = attention_weights(document, document.model.answer(document.graphs))
+    return parts if method == "attention" else occlusion_weights(document, column, parts)
