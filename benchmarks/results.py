@@ -13,7 +13,9 @@ import torch
 from mpad.experiments.provenance import commit
 
 HERE = Path(__file__).parent
-KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "rivals": "`python -m benchmarks.rivals`"}
+KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "rivals": "`python -m benchmarks.rivals`"} | {
+    "serving": "`python -m benchmarks.serving`"
+}
 
 
 @dataclass(frozen=True)

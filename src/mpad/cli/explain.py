@@ -33,7 +33,7 @@ def run(
     text: Annotated[str, typer.Argument(help="The document, or - for standard input; DATA with --check or --corpus.")],
     label: Annotated[str | None, typer.Option(help="Class to explain. Default: the predicted one.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="occlusion, gradients or attention; occlusion if not given.")
+        str | None, typer.Option(help="gradients, occlusion or attention; gradients if not given.")
     ] = None,
     view: Annotated[
         View | None, typer.Option("--format", "-f", help="How to show it. Default: terminal, or by the name of --out.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mpad.cli import compare, corpora, demo, evaluate, explain, fit, info, predict, reproduce
+from mpad.cli import compare, corpora, demo, evaluate, explain, fit, info, predict, reproduce, serve
 from mpad.errors import MPADError
 from mpad.version import __version__
 
@@ -35,7 +35,7 @@ def options(
     """Documents as graphs of words, classified by passing messages over them."""
 
 
-for module in (demo, fit, predict, evaluate, explain, info, compare, reproduce):
+for module in (demo, fit, predict, evaluate, explain, info, compare, reproduce, serve):
     app.command(module.__name__.rpartition(".")[2])(module.run)
 
 app.add_typer(corpora.app, name="data")

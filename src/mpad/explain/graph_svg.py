@@ -6,7 +6,7 @@ from mpad.explain.colour import AGAINST, FOR, largest, strength
 from mpad.explain.layout import Drawing, Node
 
 _WIDTH, _HEIGHT, _MARGIN = 760, 480, 60
-_WIDEST = 5.0  # pixels, of the edge with the largest count
+_WIDEST = 4.0  # pixels, about, of the edge with the largest count
 
 
 def to_svg(drawing: Drawing, prefix: str = "", master: bool = False) -> str:
@@ -33,7 +33,7 @@ def to_svg(drawing: Drawing, prefix: str = "", master: bool = False) -> str:
         parts.append(
             f'<path class="edge {_side(share)}" data-edge="{a} {b}" '
             f'd="{_arc(drawing.nodes[a], drawing.nodes[b], (b, a) in both_ways)}" '
-            f'stroke-width="{max(1.0, _WIDEST * edge.count / most):.1f}" '
+            f'stroke-width="{1.5 + _WIDEST * (edge.count - 1) / most:.1f}" '
             f'stroke-opacity="{0.25 + 0.75 * abs(share):.2f}" '
             f'marker-end="url(#{prefix}{_side(share)})"><title>{escape(edge.source)} → {escape(edge.target)}: '
             f"{edge.weight:+.4f}, {edge.count:g} times</title></path>"

@@ -19,7 +19,7 @@ class Keyword:
 
 def keywords(explanation: Explanation, n: int = 10) -> list[Keyword]:
     """The distinct words that speak most for the label."""
-    return _ranked([(word.word, [word]) for word in explanation.words], n)
+    return _ranked([(word.word, [word]) for word in explanation.words if any(map(str.isalnum, word.word))], n)
 
 
 def phrases(explanation: Explanation, n: int = 5) -> list[Keyword]:

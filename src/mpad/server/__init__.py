@@ -1,0 +1,1 @@
+"""A model over HTTP, and a page to use it: `mpad serve`."""

@@ -1,0 +1,125 @@
+"""What every request passes: the key, the size of its body, headers for browsers, and a line in the log."""
+
+import hmac
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mpad.server.problems import Problem
+
+_OPEN = ("/", "/healthz", "/style.css", "/app.js", "/draw.js", "/csv.js", "/docs", "/openapi.json")  # without a key
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+]
+
+
+def to_stderr(line: dict[str, Any]) -> None:
+    """A line of JSON on standard error."""
+    sys.stderr.write(json.dumps(line) + "\n")
+
+
+class Door:
+    """Checks requests before the app sees them, and logs what came of them; never a document's text."""
+
+    def __init__(
+        self, app: ASGIApp, most: int, key: str | None = None, log: Callable[[dict[str, Any]], None] | None = to_stderr
+    ) -> None:
+        self._app, self._most, self._log = app, most, log
+        self._key = None if key is None else key.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status, sent = time.perf_counter(), 500, 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), *_HEADERS]
+            elif message["type"] == "http.response.body":
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            headers = dict(scope["headers"])
+            problem = self._refused(scope, headers)
+            if problem is None:
+                await self._app(scope, self._counted(receive), watched)
+            else:
+                await refuse(problem, watched)
+        finally:
+            if self._log is not None:
+                taken = round(1000 * (time.perf_counter() - start), 2)
+                line = {"at": round(time.time(), 3), "method": scope["method"], "path": _known(scope), "status": status}
+                self._log({**line, "ms": taken, "bytes": sent, **scope.get("logged", {})})
+
+    def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+        if self._key is not None and scope["path"] not in _OPEN and not self._knows(headers):
+            return Problem(401, "this server wants an API key: send it in the header X-API-Key")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit():
+            return Problem(400, "the header Content-Length is not a number")
+        if int(length) > self._most:
+            return too_large(self._most)
+        if scope["method"] == "POST":
+            kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+            if kind != b"application/json":
+                return Problem(415, "expected JSON: send it with the header Content-Type: application/json")
+        return None
+
+    def _knows(self, headers: dict[bytes, bytes]) -> bool:
+        given = headers.get(b"x-api-key", b"")
+        bearer = headers.get(b"authorization", b"")
+        if not given and bearer.lower().startswith(b"bearer "):
+            given = bearer[7:].strip()
+        assert self._key is not None
+        return hmac.compare_digest(given, self._key)
+
+    def _counted(self, receive: Receive) -> Receive:
+        """A body without a declared length is cut off too."""
+        received = 0
+
+        async def counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._most:
+                raise too_large(self._most)
+            return message
+
+        return counted
+
+
+def too_large(most: int) -> Problem:
+    """What is said of a body beyond the limit."""
+    return Problem(413, f"the request is larger than {most:,} bytes: send fewer or shorter documents")
+
+
+async def refuse(problem: Problem, send: Send) -> None:
+    """Answer with a problem."""
+    body = json.dumps({"detail": problem.detail}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _known(scope: Scope) -> str:
+    """The path, cut: a log is no place for what strangers write there."""
+    path: str = scope["path"]
+    return path[:100]

@@ -1,0 +1,31 @@
+"""An explanation → what the page draws: words, sentences, and the graph laid out."""
+
+from typing import Any
+
+from mpad.explain.explanation import Explanation
+from mpad.explain.layout import draw
+
+
+def drawn(model: str, explanation: Explanation) -> dict[str, Any]:
+    """Plain values, as `ExplainResponse` has them."""
+    drawing = draw(explanation)
+    occurrences: dict[str, list[int]] = {}
+    for place, word in enumerate(explanation.words):
+        occurrences.setdefault(word.word, []).append(place)
+    return {
+        "model": model,
+        "label": str(explanation.label),
+        "predicted": str(explanation.predicted),
+        "method": explanation.method,
+        "probabilities": {str(label): p for label, p in explanation.probabilities.items()},
+        "words": [vars(word) for word in explanation.words],
+        "sentences": [vars(sentence) for sentence in explanation.sentences],
+        "nodes": [
+            {"word": n.word, "weight": n.weight, "x": n.x, "y": n.y, "occurrences": occurrences[n.word]}
+            for n in drawing.nodes
+        ],
+        "edges": [{"source": a, "target": b, "count": e.count, "weight": e.weight} for a, b, e in drawing.edges],
+        "keywords": [keyword.text for keyword in explanation.keywords()],
+        "phrases": [phrase.text for phrase in explanation.phrases()],
+        "note": " ".join(note for note in (explanation.note, drawing.note) if note),
+    }
