@@ -130,7 +130,7 @@ def test_any_text_gets_probabilities(fitted, text):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
-@given(text=st.text(max_size=40), method=st.sampled_from(["occlusion", "attention"]))
+@given(text=st.text(max_size=40), method=st.sampled_from(["gradients", "occlusion", "attention"]))
 def test_any_text_can_be_explained(fitted, text, method):
     explanation = fitted.explain(text, method=method)
     assert all(np.isfinite(word.weight) for word in explanation.words)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mpad.document_model import DocumentModel
-from mpad.explain.explanation import Explanation
+from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
 from mpad.models.config import MPADConfig, Variant
@@ -147,12 +147,12 @@ class MPADClassifier(TextClassifier):
         graph_config = GraphConfig(self.window, self.directed, self.weighting)
         return DocumentModel(tokenizer, vocabulary, graph_config, network, labels)
 
-    def explain(self, text: str, label: Any = None, method: str = "occlusion") -> Explanation:
-        """Say why: a weight for every word, pair of words and sentence of the text.
+    def explain(self, text: str, label: Any = None, method: str = DEFAULT) -> Explanation:
+        """Say why: a weight for every word, pair of words and sentence.
 
-        `label` is the class to explain, by default the predicted one. "occlusion" measures what the answer would
-        be without each part; "attention" reads the network's own weights, which is fast but says where it looked,
-        not what moved the answer.
+        `label` is the class to explain, by default the predicted one. By "gradients" a weight is a part's share of how
+        far the class's log-odds rise while the document fades in, by "occlusion" how far they fall without
+        the part, by "attention" where the network looked.
         """
         from mpad.explain import explain  # here, so that answering does not wait for it
 

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from mpad.errors import InputError
+from mpad.explain import METHODS
 
 TEXT = "The apple was in it. He had not a saw"
 
@@ -25,7 +26,7 @@ def test_parts_and_offsets(fitted):
 
 
 def test_occlusion_can_be_checked_by_hand(fitted):
-    explanation = fitted.explain(TEXT, label="fruit")
+    explanation = fitted.explain(TEXT, label="fruit", method="occlusion")
     assert explanation.probability == pytest.approx(fitted.predict_proba([TEXT])[0, 0])
     for part in (*explanation.words, *explanation.sentences):
         without = TEXT[: part.start] + " " + TEXT[part.end :]
@@ -35,7 +36,7 @@ def test_occlusion_can_be_checked_by_hand(fitted):
 
 def test_removing_an_edge_removes_that_edge_alone(fitted):
     """With one edge in all, the graph without it is the graph of the same words unlinked."""
-    explanation = fitted.explain("apple saw", label="fruit")
+    explanation = fitted.explain("apple saw", label="fruit", method="occlusion")
     (edge,) = explanation.edges
     model = fitted.model_
     from mpad.graph import GraphConfig, build_graphs
@@ -66,14 +67,14 @@ def test_long_documents_say_what_was_left_out(fitted_flat, monkeypatch):
     from mpad.explain import occlusion
 
     monkeypatch.setattr(occlusion, "_BUDGET", 100)
-    explanation = fitted_flat.explain("apple " + " ".join(f"w{k}" for k in range(200)))
+    explanation = fitted_flat.explain("apple " + " ".join(f"w{k}" for k in range(200)), method="occlusion")
     assert "10 words, pairs and sentences with most attention" in explanation.note
     assert sum(word.weight != 0 for word in explanation.words) <= 10
-    assert fitted_flat.explain("apple").note == ""
+    assert fitted_flat.explain("apple", method="occlusion").note == ""
 
 
 def test_an_empty_document(fitted):
-    for method in ("occlusion", "attention"):
+    for method in METHODS:
         explanation = fitted.explain("", method=method)
         assert explanation.words == explanation.edges == explanation.sentences == ()
         assert sum(explanation.probabilities.values()) == pytest.approx(1)

@@ -24,7 +24,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-@pytest.mark.parametrize("method", ["occlusion", "attention"])
+@pytest.mark.parametrize("method", ["gradients", "occlusion", "attention"])
 def test_html_is_self_contained_and_shows_documents_as_text(fitted, method):
     explanation = fitted.explain(NASTY, method=method)
     page, reader = explanation.to_html(), Reader()

@@ -6,8 +6,8 @@ from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.assemble import assemble
 from mpad.explain.document import Dissected, dissect
-from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
-from mpad.explain.methods import DEFAULT, METHODS, check_method, weigh
+from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
+from mpad.explain.methods import METHODS, check_method, weigh
 from mpad.explain.sequence import explain_by_attention
 from mpad.explain.weights import PartWeights
 from mpad.text_model import TextModel

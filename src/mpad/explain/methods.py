@@ -8,7 +8,6 @@ from mpad.explain.occlusion import occlusion_weights
 from mpad.explain.weights import PartWeights
 
 METHODS = ("gradients", "occlusion", "attention")
-DEFAULT = "gradients"  # most faithful on every dataset tried: docs/explanations.md
 
 
 def check_method(method: str) -> None:
