@@ -1,5 +1,6 @@
 """`mpad serve`: a model over HTTP, with a page to use it."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +58,8 @@ def run(
     threads.threadpool_limits(1)  # one thread answers; BLAS threads of its own would only fight over the cores
     served = load_all(models)
     app = make_app(served, limits, key, origin, None if quiet else to_stderr)
+    gc.collect()
+    gc.freeze()  # the models stay: no need to look through them at every collection
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
     server = uvicorn.Server(config)
     started = server.startup

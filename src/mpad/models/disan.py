@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.models.network import Network, NetworkConfig, Output
+from mpad.nn import kernels
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
 from mpad.nn.pooling import masked_softmax
@@ -54,12 +55,21 @@ class DirectionalAttention(nn.Module):
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """Words → words in their context."""
         h = functional.elu(self.map(x))
-        pair = self.of_other(h)[:, None] + self.of_self(h)[:, :, None]  # (rows, j, i, hidden)
-        allowed = directional_mask(x.shape[1], self.looks_back, x.device) & real[:, None]
-        weights = masked_softmax(_SCALE * torch.tanh(pair / _SCALE), allowed[..., None], dim=2)
-        s = torch.einsum("rjid,rid->rjd", weights, h)
+        s = self._mix(self.of_other(h), self.of_self(h), h, real)
         gate = torch.sigmoid(self.gate_of_context(s) + self.gate_of_self(h))
         return gate * h + (1 - gate) * s
+
+    def _mix(self, a: Tensor, b: Tensor, h: Tensor, real: Tensor) -> Tensor:
+        """s, of real places; a and b are what others and a place itself bring to the scores."""
+        if kernels.run_on(h):
+            from mpad.nn.kernels.directional import DirectionalMix
+
+            mixed: Tensor = DirectionalMix.apply(a, b, h, real.sum(1), self.looks_back, _SCALE)  # type: ignore[no-untyped-call]
+            return mixed
+        pair = a[:, None] + b[:, :, None]  # (rows, j, i, hidden)
+        allowed = directional_mask(h.shape[1], self.looks_back, h.device) & real[:, None]
+        weights = masked_softmax(_SCALE * torch.tanh(pair / _SCALE), allowed[..., None], dim=2)
+        return torch.einsum("rjid,rid->rjd", weights, h)
 
 
 class DiSAN(Network):

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
+from starlette.routing import Route
 
 from mpad.server.batching import Batcher
 from mpad.server.docs import docs_page
@@ -151,7 +152,8 @@ def make_app(
         ("/what-if", api.what_if, WhatIfRequest, PredictResponse),
     ):
         shown: dict[str, Any] = {"response_model": gives, "responses": _REFUSALS, "openapi_extra": _asks(asks)}
-        app.add_api_route(path, handler, methods=["POST"], **shown)
+        app.router.routes.append(Route(path, handler, methods=["POST"]))  # answers: half the time of FastAPI's own,
+        app.add_api_route(path, handler, methods=["POST"], **shown)  # which stands behind it, and describes it
     app.add_api_route("/healthz", api.healthz, response_model=Health)
     app.add_api_route("/info", api.info, response_model=Info, responses={401: _REFUSALS[401]})
     for path, name in _FILES.items():

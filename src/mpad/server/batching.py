@@ -9,6 +9,7 @@ from mpad.server.problems import Problem
 from mpad.server.served import Scores, Served
 
 _TOGETHER = 512  # documents in one pass: more only makes the first of them wait
+_SHORT = 30_000  # characters, a few milliseconds: handing a pass to the thread would cost more than it frees
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,11 @@ class Batcher:
                 texts = [text for one in together for text in one.texts]
                 self.passes += 1
                 try:
-                    found = await loop.run_in_executor(self._thread, self._model.predict, texts)
+                    if sum(map(len, texts)) <= _SHORT:
+                        found = self._model.predict(texts)
+                        await asyncio.sleep(0)  # let those in who came meanwhile
+                    else:
+                        found = await loop.run_in_executor(self._thread, self._model.predict, texts)
                 except Exception as error:  # every one who waits is told, and the next pass runs
                     for one in together:
                         if not one.answer.done():

@@ -135,3 +135,23 @@ def test_adam_is_torchs_and_leaves_resting_models_alone():
                 row.grad = own
                 optimiser.step()
     assert torch.allclose(x, torch.stack([row.detach() for row in theirs]), atol=1e-5)
+
+
+@pytest.mark.parametrize("looks_back", [True, False])
+def test_directional_attention(kernels_everywhere, looks_back):
+    from mpad.models.disan import DirectionalAttention
+
+    torch.manual_seed(0)
+    layer = DirectionalAttention(3, 70, looks_back).to(DEVICE)  # more features than a program has
+    length = torch.tensor([5, 1, 3], device=DEVICE)
+    real = torch.arange(5, device=DEVICE) < length[:, None]
+    found = []
+    for on in (False, True):
+        kernels_everywhere["on"] = on
+        x = torch.linspace(-2, 2, 3 * 5 * 3, device=DEVICE).view(3, 5, 3).requires_grad_()
+        layer.zero_grad()
+        u = layer(x, real) * real[..., None]
+        u.square().sum().backward()
+        found.append([u.detach(), x.grad, *[parameter.grad.clone() for parameter in layer.parameters()]])
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=2e-4, rtol=1e-3)
