@@ -193,3 +193,7 @@ def test_vectors_from_the_corpus(fruit_corpus):
 def test_the_authors_preset_learns_too(fruit_corpus):
     classifier = MPADClassifier(**{**QUICK, "max_epochs": 40, "patience": None}, preset="authors").fit(*fruit_corpus)
     assert classifier.score(*fruit_corpus) > 0.9
+
+
+def test_notebooks_show_estimators_and_explanations(fitted_flat):
+    assert "MPADClassifier" in fitted_flat._repr_html_() and "<svg" in fitted_flat.explain("an apple")._repr_html_()

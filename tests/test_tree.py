@@ -32,6 +32,7 @@ STAGES = [
     ["baseline"],
     ["rivals"],
     ["zoo", "comparison"],
+    ["server"],
     ["datasets"],
     ["experiments"],
     ["cli"],

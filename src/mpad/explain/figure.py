@@ -103,7 +103,7 @@ def _graph(axes: Any, drawing: Drawing) -> None:
 
 def _bars(axes: Any, explanation: Explanation) -> None:
     ranked = sorted(explanation.probabilities.items(), key=lambda item: -item[1])[:6][::-1]
-    axes.barh([str(label)[:18] for label, _ in ranked], [p for _, p in ranked], color=_rgb(1.0))
+    axes.barh([str(label)[:18] for label, _ in ranked], [p for _, p in ranked], 0.4, color=_rgb(1.0))
     axes.set_xlim(0, 1)
     axes.set_xlabel("probability", fontsize=_SIZE - 2)
     axes.tick_params(labelsize=_SIZE - 2)
