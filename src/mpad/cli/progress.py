@@ -67,7 +67,7 @@ def run_bar(total: int) -> Iterator[tuple[Sink, Callable[["Record"], None]]]:
 
         def done(record: "Record") -> None:
             progress.advance(task)
-            console.print(str(record), highlight=False)
+            console.print(str(record), highlight=False, soft_wrap=True)
 
         yield advance, done
 

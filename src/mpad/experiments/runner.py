@@ -104,11 +104,10 @@ class Runner:
             )
 
     def _corpus(self, cell: Cell) -> SplitCorpus:
-        """The cell's documents; the last ones stay in memory, since cells of a dataset follow each other."""
+        """The cell's documents; they stay in memory, for they are asked for again when the cell is run."""
         trees = reads_trees(cell.model)
         key = cell.dataset, cell.grouped, trees
         if key not in self._loaded:
-            self._loaded.clear()
             dataset = load_trees(cell.dataset) if trees else load_dataset(cell.dataset)
             self._loaded[key] = split(dataset, cell.grouped)
         return self._loaded[key]
