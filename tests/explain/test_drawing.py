@@ -54,6 +54,19 @@ def test_fifty_thousand_words_make_a_page_of_bearable_size():
     assert "w49999" in page and " … " in page
 
 
+def test_a_figure_shows_the_text_itself_and_says_what_is_left_out(fitted):
+    figures = pytest.importorskip("matplotlib.figure", reason="needs the extra 'plots'")
+    figure = fitted.explain("Café (naïve) costs $5. The apple!").to_figure()
+    written = [text.get_text() for text in figure.texts]
+    assert isinstance(figure, figures.Figure) and {"Caf", "costs", r"\$5." if r"\$5." in written else "5"} <= set(
+        written
+    )
+    assert any(text.startswith(("+", "-")) for text in written)  # weights of sentences
+    long = chain(1_000).to_figure()
+    assert any("of 1,000 words, those around the strongest" in text.get_text() for text in long.texts)
+    assert any("w999" == text.get_text() for text in long.texts)
+
+
 def test_a_figure_for_papers(tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra 'plots'")
     for suffix in ("svg", "png"):

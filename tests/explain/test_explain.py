@@ -73,6 +73,21 @@ def test_long_documents_say_what_was_left_out(fitted_flat, monkeypatch):
     assert fitted_flat.explain("apple", method="occlusion").note == ""
 
 
+def test_unknown_words_that_share_a_node_keep_their_names(fitted_flat):
+    text = " ".join(f"blorb{k}" for k in range(300))
+    explanation = fitted_flat.explain(text, method="attention")
+    for edge in explanation.edges:
+        (a, b), (c, d) = edge.spans[0]
+        assert (text[a:b], text[c:d]) == (edge.source, edge.target)
+    assert "unknown words share a row" in explanation.note and not fitted_flat.explain("an apple").note
+    assert "reads no word" in fitted_flat.explain("").note
+
+
+def test_brackets_are_shown_as_people_write_them(fitted_flat):
+    explanation = fitted_flat.explain("(an apple)?")
+    assert "\\" not in explanation.to_html() and "( →" in explanation.to_html()
+
+
 def test_an_empty_document(fitted):
     for method in METHODS:
         explanation = fitted.explain("", method=method)

@@ -45,4 +45,4 @@ def test_the_worst_order_loses(fitted_flat, fruit_corpus, monkeypatch):
 
 def test_nothing_to_measure(fitted_flat):
     with pytest.raises(InputError, match="at least two words"):
-        measure(fitted_flat.model_, ["", "one"], ["attention"])
+        measure(fitted_flat.model_, ["", "one", "two words"], ["attention"])

@@ -108,7 +108,12 @@ def test_other_refusals(client):
     unknown = client.post("/predict", json={"texts": TEXT, "model": "nobody"})
     assert unknown.status_code == 404 and "flat, clique, svm" in unknown.json()["detail"]
     extra = client.post("/predict", json={"texts": TEXT, "txet": 1})
-    assert extra.status_code == 422
+    assert extra.status_code == 422 and extra.json()["detail"].startswith("txet:")
+    half = client.post("/what-if", json={"text": TEXT, "edges": [{"source": "a"}]})
+    assert half.status_code == 422 and half.json()["detail"].startswith("edges.0.target:")
+    assert client.head("/healthz").status_code == 200
+    assert "nothing at this path" in client.get("/secret").json()["detail"] and client.lines[-1]["path"] == "(unknown)"
+    assert len(client.post("/explain", json={"text": TEXT, "label": "x" * 10_000}).text) < 1_000
     form = client.post("/predict", content=b"texts=a", headers={"content-type": "application/x-www-form-urlencoded"})
     assert form.status_code == 415 and "application/json" in form.json()["detail"]
     assert client.post("/explain", json={"text": TEXT, "label": "no"}).status_code == 422
@@ -156,6 +161,43 @@ def test_other_origins_only_where_named(models):
         assert "access-control-allow-origin" not in client.options("/predict", headers=asked).headers
     with client_of(models, origins=["http://elsewhere"]) as client:
         assert client.options("/predict", headers=asked).headers["access-control-allow-origin"] == "http://elsewhere"
+
+
+def test_a_browser_may_ask_leave_without_a_key(models):
+    asked = {"origin": "http://elsewhere", "access-control-request-method": "POST"}
+    asked["access-control-request-headers"] = "content-type,x-api-key"
+    with client_of(models, key="sesame", origins=["http://elsewhere"]) as client:
+        assert client.options("/predict", headers=asked).status_code == 200
+        refused = client.post("/predict", json={"texts": "a"}, headers={"origin": "http://elsewhere"})
+        assert refused.status_code == 401 and refused.headers["access-control-allow-origin"] == "http://elsewhere"
+
+
+def test_a_click_does_not_wait_for_a_long_explanation(models, monkeypatch):
+    import threading
+
+    begun, go_on = threading.Event(), threading.Event()
+    real = models["flat"].explain
+
+    def slow(*arguments):
+        begun.set()
+        assert go_on.wait(30)
+        return real(*arguments)
+
+    monkeypatch.setattr(models["flat"], "explain", slow)
+    with client_of(models) as client:
+        waiting = threading.Thread(target=client.post, args=("/explain",), kwargs={"json": {"text": TEXT}})
+        waiting.start()
+        assert begun.wait(30)
+        assert client.post("/what-if", json={"text": TEXT}).status_code == 200
+        go_on.set()
+        waiting.join(30)
+
+
+def test_too_many_explanations_are_told_to_come_back(models, monkeypatch):
+    monkeypatch.setattr("mpad.server.app._MOST_WAITING", 0)
+    with client_of(models) as client:
+        answer = client.post("/explain", json={"text": TEXT})
+        assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
 
 
 def test_the_log_has_no_document(client):

@@ -167,6 +167,32 @@ def test_a_csv_comes_back_scored(page, tmp_path, fitted_flat):
     assert [row[2] for row in rows[1:]] == fitted_flat.predict(texts).tolist()
 
 
+def test_odd_csv_files(page, tmp_path):
+    def upload(content, condition):
+        file = tmp_path / f"odd{time.time()}.csv"
+        file.write_bytes(content)
+        page.one("#csv").send_keys(str(file))
+        page.wait(condition)
+
+    def said(what):
+        return lambda: what in page.one("#said").text
+
+    upload(b"id;text\n1;an apple\n2;short row, with a comma\n3\n", said("3 documents scored"))
+    upload(b'text\n"never closed\n', said("never closed"))
+    assert not page.one("#download").is_displayed()
+    upload("text\ncafé\n".encode("latin-1"), said("not UTF-8"))
+    upload(b"a,text\n1,2,3\n", said("row 2 has 3 cells, the first row 2"))
+    upload(b"text,label\n" + b"x\0y,1\n" + b"word " * 50_000 + b",2\nplum,3\n", said("2 have no label"))
+    upload(b"text\n" + (b"word " * 6_000 + b"\n") * 150, said("150 documents scored"))  # more than one request holds
+
+
+def test_a_long_document_gets_its_label_all_the_same(page):
+    page.browser.execute_script("document.getElementById('text').value = 'apple '.repeat(10000)")
+    page.one("#go").click()
+    page.wait(lambda: "Too long to be explained" in page.one(".note").text)
+    assert page.one(".answer").text.split()[0] == "fruit"
+
+
 def test_html_in_documents_is_text(page):
     nasty = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> <b>apple</b>"
     page.classify(nasty)
@@ -194,7 +220,7 @@ def test_right_to_left_and_emoji_keep_their_places(page):
 
 
 def test_an_error_is_shown_in_words(page):
-    page.browser.execute_script("document.getElementById('text').value = 'a'.repeat(60000)")
+    page.browser.execute_script("document.getElementById('text').value = 'a'.repeat(250000)")
     page.one("#go").click()
     page.wait(lambda: "characters" in page.one("#said").text)
     assert "problem" in page.one("#said").get_attribute("class")

@@ -47,7 +47,7 @@ def run(
     against: Annotated[
         str | None, typer.Option(help="With --corpus: other DATA, to see what has drifted from there to here.")
     ] = None,
-    documents: Annotated[int, typer.Option(help="At most so many documents of DATA, drawn at random.")] = 300,
+    documents: Annotated[int, typer.Option(min=1, help="At most so many documents of DATA, drawn at random.")] = 300,
     column: Annotated[str | None, typer.Option("--text", help="Column of the text in DATA.")] = None,
 ) -> None:
     """Explain one answer: words, pairs of words and sentences that speak for or against a class.
@@ -69,9 +69,15 @@ def run(
 
     if against is not None and not corpus:
         raise InputError("--against compares two sets of documents: use it with --corpus")
+    if check and corpus:
+        raise InputError("--check and --corpus are two things: ask for one at a time")
     if check or corpus:
+        if out is not None or label is not None or view in (View.html, View.keywords):
+            raise InputError("--check and --corpus print a table, or JSON by --format json; redirect it to keep it")
         loaded = _graph_model(model)
         texts = _sample(unlabelled(text, column), documents)
+        if not texts:
+            raise InputError(f"{text}: holds no documents")
         if check:
             _check(loaded, texts, [method] if method else None, view)
         elif against is not None:

@@ -25,6 +25,7 @@ def run(
     max_body: Annotated[int, typer.Option(help="Largest request, in bytes.")] = 4 << 20,
     max_documents: Annotated[int, typer.Option(help="Most documents in one request.")] = 1_000,
     max_characters: Annotated[int, typer.Option(help="Longest document, in characters.")] = 200_000,
+    max_explained: Annotated[int, typer.Option(help="Longest document that is explained, in characters.")] = 50_000,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for every request.")] = False,
 ) -> None:
     """Serve models over HTTP: /predict, /explain, /what-if, /info, /healthz, and a page at /.
@@ -48,13 +49,14 @@ def run(
     from mpad.server.door import to_stderr
     from mpad.server.limits import Limits
     from mpad.server.served import load_all
+    from mpad.text.readers import decode
 
     key = None
     if api_key_file is not None:
-        key = next(iter(api_key_file.read_text(encoding="utf-8").split("\n")), "").strip()
+        key = decode(str(api_key_file), api_key_file.read_bytes()).partition("\n")[0].strip()
         if not key:
             raise InputError(f"{api_key_file}: expected an API key in the first line, found an empty one")
-    limits = Limits(body=max_body, documents=max_documents, characters=max_characters)
+    limits = Limits(max_body, max_documents, max_characters, max_explained)
     threads.threadpool_limits(1)  # one thread answers; BLAS threads of its own would only fight over the cores
     served = load_all(models)
     app = make_app(served, limits, key, origin, None if quiet else to_stderr)

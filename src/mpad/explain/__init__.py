@@ -1,5 +1,6 @@
 """Label → why."""
 
+from dataclasses import replace
 from typing import Any
 
 from mpad.document_model import DocumentModel
@@ -28,7 +29,7 @@ def explain(model: TextModel, text: str, label: Any = None, method: str = DEFAUL
     output = model.answer(document.graphs)
     probabilities = model.labels.probabilities(output.logits)[0]
     column = int(probabilities.argmax()) if label is None else _column(model, label)
-    parts = weigh(document, column, method)
+    parts = _noted(document, weigh(document, column, method))
     edges = _edges(document, parts)
     return assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
 
@@ -42,11 +43,25 @@ def _column(model: TextModel, label: Any) -> int:
 
 
 def _edges(document: Dissected, parts: PartWeights) -> tuple[EdgeWeight, ...]:
-    spans = document.tokens.spans
-    source, target = (nodes.tolist() for nodes in document.edge_nodes)
-    name = dict(zip(document.node_of.tolist(), document.tokens.words, strict=True))
+    """Edges by the words at their first place: of unknown words, several may share a node."""
+    spans, words = document.tokens.spans, document.tokens.words
+    of_node = dict(zip(reversed(document.node_of.tolist()), reversed(words), strict=True))
+    ends = zip(*(nodes.tolist() for nodes in document.edge_nodes), strict=True)
     counts, weights = document.graphs.weight.tolist(), parts.edges.tolist()
-    return tuple(
-        EdgeWeight(name[u], name[v], count, tuple((spans[a], spans[b]) for a, b in places), weight)
-        for u, v, count, places, weight in zip(source, target, counts, document.edge_places, weights, strict=True)
-    )
+    edges = []
+    for (u, v), count, places, weight in zip(ends, counts, document.edge_places, weights, strict=True):
+        source, target = (words[k] for k in places[0]) if places else (of_node[u], of_node[v])
+        edges.append(EdgeWeight(source, target, count, tuple((spans[a], spans[b]) for a, b in places), weight))
+    return tuple(edges)
+
+
+def _noted(document: Dissected, parts: PartWeights) -> PartWeights:
+    """With a word about what the network cannot tell apart, or does not read."""
+    words = document.tokens.words
+    shared = len(set(words)) - len(set(document.ids.tolist()))
+    notes = [parts.note] if parts.note else []
+    if not words:
+        notes.append("the model reads no word of this document: the label is that of an empty one")
+    elif shared:
+        notes.append(f"{shared:,} unknown words share a row, and so a node, with another one")
+    return replace(parts, note="; ".join(notes))

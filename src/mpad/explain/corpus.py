@@ -6,7 +6,7 @@ from typing import Any
 
 from mpad.document_model import DocumentModel
 from mpad.explain import explain
-from mpad.explain.explanation import Explanation
+from mpad.explain.explanation import Explanation, shown
 
 _CONTEXT = 30  # characters on each side of an example
 
@@ -78,7 +78,7 @@ def _count(explanation: Explanation, tally: _Tally) -> None:
         tally.words.setdefault(name, _Sum()).add(weight, explanation.text, *place[name])
     for edge in explanation.edges:
         (start, _), (_, end) = edge.spans[0] if edge.spans else ((0, 0), (0, 0))
-        name = f"{edge.source} → {edge.target}"
+        name = f"{shown(edge.source)} → {shown(edge.target)}"
         tally.edges.setdefault(name, _Sum()).add(edge.weight, explanation.text, min(start, end), max(start, end))
 
 

@@ -12,6 +12,11 @@ Span = tuple[int, int]
 DEFAULT = "gradients"  # the most faithful method on every dataset tried: docs/explanations.md
 
 
+def shown(word: str) -> str:
+    """A word as people write it: Kim's tokenizer has a backslash before brackets and question marks."""
+    return word[1:] if len(word) == 2 and word[0] == "\\" else word
+
+
 @dataclass(frozen=True)
 class WordWeight:
     """One occurrence of a word: text[start:end]."""

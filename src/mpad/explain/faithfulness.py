@@ -67,8 +67,8 @@ def measure(
                 found[method].append(curve)
             found[RANDOM].append(curves[len(methods) :].mean(0))
         done()
-    if not found[RANDOM]:
-        raise InputError("no document of at least two words to check explanations with")
+    if len(found[RANDOM]) < 2:
+        raise InputError("explanations are checked with at least two documents of at least two words")
     areas = {name: _areas(np.array(curves)) for name, curves in found.items()}
     return [
         _summary(name, np.array(found[name]), areas[name], areas[RANDOM], seconds[name] / len(found[name]))
@@ -115,7 +115,7 @@ def _summary(
     n = len(own)
 
     def error(x: NDArray[np.float64]) -> float:
-        return float(1.96 * x.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+        return float(1.96 * x.std(ddof=1) / np.sqrt(n))
 
     gain = (random[:, 0] - own[:, 0]) + (own[:, 1] - random[:, 1])
     deletion_curve, insertion_curve = curves.mean(0).tolist()

@@ -1,9 +1,12 @@
 """An explanation as a matplotlib figure, for papers: SVG, PDF or PNG by `savefig`."""
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpad.explain.colour import AGAINST, FOR, largest, strength
-from mpad.explain.explanation import Explanation
+from mpad.explain.excerpt import strongest_places
+from mpad.explain.explanation import Explanation, shown
 from mpad.explain.layout import Drawing, draw
 from mpad.extras import require
 
@@ -22,12 +25,14 @@ def to_figure(explanation: Explanation) -> "Figure":
     backend: Any = require("matplotlib.backends.backend_agg", extra="plots")
     figure = figures.Figure(figsize=(_WIDTH, 1.0))
     canvas = backend.FigureCanvasAgg(figure)
-    lines = _lines(explanation, figure, canvas.get_renderer())
+    places, cut = strongest_places(explanation.words, _MOST_WORDS)
+    lines = _lines(explanation, places, figure, canvas.get_renderer())
     drawing = draw(explanation, 40)
+    notes = "; ".join(note for note in (explanation.note, cut, drawing.note) if note)
     tall = 3.4 if drawing.nodes else 0.0
     height = 0.9 + _LINE * len(lines) + tall
     figure.set_size_inches(_WIDTH, height)
-    _title(figure, explanation, height)
+    _title(figure, explanation, height, notes)
     _write(figure, explanation, lines, height)
     if drawing.nodes:
         _graph(figure.add_axes((0.02, 0.01, 0.66, (tall - 0.2) / height)), drawing)
@@ -41,29 +46,73 @@ def _rgb(share: float) -> tuple[float, float, float]:
     return red / 255, green / 255, blue / 255
 
 
-def _lines(explanation: Explanation, figure: Any, renderer: Any) -> list[list[tuple[str, float, float, float]]]:
-    """Words broken into lines: (text, from, width, weight), lengths in inches."""
-    lines: list[list[tuple[str, float, float, float]]] = [[]]
-    at = 0.0
-    for word in explanation.words[:_MOST_WORDS]:
-        shown = explanation.text[word.start : word.end].replace("$", r"\$") or word.word
-        drawn = figure.text(0, 0, shown, fontsize=_SIZE)
+@dataclass(frozen=True)
+class _Piece:
+    """A stretch of text without spaces: a word, or what stands between words."""
+
+    text: str
+    weight: float
+    sentence: int
+    glued: bool  # to the piece before
+
+
+def _pieces(explanation: Explanation, places: list[int]) -> list[_Piece]:
+    """The text in pieces; what is left out is an ellipsis."""
+    text, pieces = explanation.text, list[_Piece]()
+    cursor, before = 0, -1
+
+    def between(end: int, sentence: int) -> None:
+        for found in re.finditer(r"\S+", text[cursor:end]):
+            glued = found.start() == 0 and bool(pieces)  # a full stop stays with its sentence
+            pieces.append(_Piece(found[0], 0.0, pieces[-1].sentence if glued else sentence, glued))
+
+    for place in places:
+        word = explanation.words[place]
+        if place > before + 1:
+            pieces.append(_Piece("…", 0.0, word.sentence, False))
+        elif word.start > cursor:
+            between(word.start, word.sentence)
+        glued = word.start > 0 and place == before + 1 and not text[word.start - 1].isspace()
+        pieces.append(_Piece(text[word.start : word.end] or word.word, word.weight, word.sentence, glued))
+        cursor, before = max(cursor, word.end), place
+    last = pieces[-1].sentence if pieces else 0
+    if before + 1 < len(explanation.words):
+        pieces.append(_Piece("…", 0.0, last, False))
+    else:
+        between(len(text), last)
+    return pieces
+
+
+def _lines(
+    explanation: Explanation, places: list[int], figure: Any, renderer: Any
+) -> list[list[tuple[str, float, float]]]:
+    """Pieces broken into lines, a new one for each sentence, its weight first: (text, from, weight), inches."""
+    lines: list[list[tuple[str, float, float]]] = []
+    at, sentence, many = 0.0, -1, len(explanation.sentences) > 1
+    for piece in _pieces(explanation, places):
+        drawn = figure.text(0, 0, _plain(piece.text), fontsize=_SIZE)
         width = drawn.get_window_extent(renderer).width / figure.dpi
         drawn.remove()
-        if at + width > _WIDTH - 0.4 and lines[-1]:
+        if not lines or (many and piece.sentence != sentence) or at + width > _WIDTH - 0.4:
             lines.append([])
-            at = 0.0
-        lines[-1].append((shown, at, width, word.weight))
-        at += width + 0.06
-    if len(explanation.words) > _MOST_WORDS:
-        lines[-1].append(("…", at, 0.1, 0.0))
+            if many and piece.sentence != sentence:
+                lines[-1].append((f"{explanation.sentences[piece.sentence].weight:+.2f}", 0.0, 0.0))
+            at, sentence = 0.6 if many else 0.0, piece.sentence
+        elif not piece.glued:
+            at += 0.06
+        lines[-1].append((_plain(piece.text), at, piece.weight))
+        at += width
     return lines
 
 
-def _title(figure: Any, explanation: Explanation, height: float) -> None:
+def _plain(text: str) -> str:
+    return text.replace("$", r"\$")
+
+
+def _title(figure: Any, explanation: Explanation, height: float, notes: str) -> None:
     said = f"{explanation.label}  {explanation.probability:.3f}".replace("$", r"\$")
     figure.text(0.2 / _WIDTH, 1 - 0.28 / height, said, fontsize=_SIZE + 2, weight="bold")
-    how = f"by {explanation.method}: {explanation.legend}"
+    how = f"by {explanation.method}: {explanation.legend}{'; ' if notes else ''}{notes}"
     figure.text(0.2 / _WIDTH, 1 - 0.48 / height, how, fontsize=_SIZE - 2, color="0.4")
 
 
@@ -71,10 +120,10 @@ def _write(figure: Any, explanation: Explanation, lines: list[Any], height: floa
     top = largest(word.weight for word in explanation.words)
     for number, line in enumerate(lines):
         y = height - 0.78 - _LINE * number
-        for shown, at, _, weight in line:
+        for piece, at, weight in line:
             share = strength(weight, top)
             box = {"facecolor": (*_rgb(share), 0.75 * abs(share)), "edgecolor": "none", "pad": 1.2}
-            figure.text((0.2 + at) / _WIDTH, y / height, shown, fontsize=_SIZE, bbox=box if abs(share) > 0.02 else None)
+            figure.text((0.2 + at) / _WIDTH, y / height, piece, fontsize=_SIZE, bbox=box if abs(share) > 0.02 else None)
 
 
 def _graph(axes: Any, drawing: Drawing) -> None:
@@ -98,7 +147,7 @@ def _graph(axes: Any, drawing: Drawing) -> None:
     for node in drawing.nodes:
         share = strength(node.weight, top_node)
         axes.plot(node.x, node.y, "o", ms=3 + 5 * abs(share), color=_rgb(share), alpha=0.4 + 0.6 * abs(share))
-        axes.text(node.x, node.y + 0.035, node.word.replace("$", r"\$"), fontsize=_SIZE - 2, ha="center", va="top")
+        axes.text(node.x, node.y + 0.035, _plain(shown(node.word)), fontsize=_SIZE - 2, ha="center", va="top")
 
 
 def _bars(axes: Any, explanation: Explanation) -> None:

@@ -3,7 +3,7 @@
 Word rows go from nothing to what they are, x(α) = α x, and the label's log-odds F from F(0) to F(1); a word's weight
 is ∫ x · ∂F/∂x(α) dα, its share of that growth (Sundararajan et al., 2017). Edges likewise: the words stand as they are,
 and what every edge carries goes from nothing to all of it. So the weights of words add up to F − F(no words), those of
-edges to F − F(no edges): completeness, which is checked, with more points on the way where it does not hold.
+edges to F − F(silent edges): completeness, which is checked, with more points on the way where it does not hold.
 
 A few dozen passes whatever the document's length, for all parts at once; unlike occlusion it sees words that say the
 same twice.

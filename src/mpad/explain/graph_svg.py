@@ -3,6 +3,7 @@
 from html import escape
 
 from mpad.explain.colour import AGAINST, FOR, largest, strength
+from mpad.explain.explanation import shown
 from mpad.explain.layout import Drawing, Node
 
 _WIDTH, _HEIGHT, _MARGIN = 760, 480, 60
@@ -35,8 +36,9 @@ def to_svg(drawing: Drawing, prefix: str = "", master: bool = False) -> str:
             f'd="{_arc(drawing.nodes[a], drawing.nodes[b], (b, a) in both_ways)}" '
             f'stroke-width="{1.5 + _WIDEST * (edge.count - 1) / most:.1f}" '
             f'stroke-opacity="{0.25 + 0.75 * abs(share):.2f}" '
-            f'marker-end="url(#{prefix}{_side(share)})"><title>{escape(edge.source)} → {escape(edge.target)}: '
-            f"{edge.weight:+.4f}, {edge.count:g} times</title></path>"
+            f'marker-end="url(#{prefix}{_side(share)})">'
+            f"<title>{escape(shown(edge.source))} → {escape(shown(edge.target))}: {edge.weight:+.4f}, "
+            f"{edge.count:g} times</title></path>"
         )
     parts += [_node(node, k, strength(node.weight, top_node), prefix) for k, node in enumerate(drawing.nodes)]
     if master:
@@ -78,10 +80,10 @@ def _node(node: Node, number: int, share: float, prefix: str) -> str:
     times = f", {len(node.spans)} times" if len(node.spans) > 1 else ""
     return (
         f'<a class="node {_side(share)}" id="{prefix}n{number}" href="#{prefix}w{number}" data-node="{number}" '
-        f'tabindex="0"><title>{escape(node.word)}: {node.weight:+.4f}{times}</title>'
+        f'tabindex="0"><title>{escape(shown(node.word))}: {node.weight:+.4f}{times}</title>'
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4 + 7 * abs(share):.1f}" '
         f'fill-opacity="{0.35 + 0.65 * abs(share):.2f}"/>'
-        f'<text x="{x:.1f}" y="{y + 20:.1f}">{escape(_shortened(node.word))}</text></a>'
+        f'<text x="{x:.1f}" y="{y + 20:.1f}">{escape(_shortened(shown(node.word)))}</text></a>'
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mpad.explain.explanation import Explanation, SentenceWeight, WordWeight
+from mpad.explain.explanation import Explanation, SentenceWeight, WordWeight, shown
 
 _TELLING = 0.2  # of the strongest word: below it a word carries no phrase on
 
@@ -32,7 +32,7 @@ def phrases(explanation: Explanation, n: int = 5) -> list[Keyword]:
             continue
         follows = runs and before is not None and runs[-1][-1] is before and before.sentence == word.sentence
         runs[-1].append(word) if follows else runs.append([word])
-    return _ranked([(" ".join(word.word for word in run), run) for run in runs if len(run) > 1], n)
+    return _ranked([(" ".join(shown(word.word) for word in run), run) for run in runs if len(run) > 1], n)
 
 
 def summary(explanation: Explanation, n: int = 3) -> list[SentenceWeight]:

@@ -5,7 +5,8 @@ from html import escape
 from zlib import crc32
 
 from mpad.explain.colour import AGAINST, FOR, largest, strength
-from mpad.explain.explanation import Explanation, WordWeight
+from mpad.explain.excerpt import strongest_places
+from mpad.explain.explanation import Explanation, WordWeight, shown
 from mpad.explain.graph_svg import colours, to_svg
 from mpad.explain.layout import Drawing, draw
 
@@ -33,7 +34,6 @@ _STYLE = """
 """.replace("FOR", ", ".join(map(str, FOR)))
 _MOST_CLASSES = 6
 _MOST_WORDS = 4_000  # shown of a text; of a longer one, what stands around its strongest words
-_AROUND = 20  # words on each side of a strong one
 _FAINT = 0.02  # weights below this share of the strongest stay uncoloured
 
 
@@ -52,7 +52,7 @@ def to_fragment(explanation: Explanation, graph: bool = True, master: bool = Fal
     """The part inside <body>, for notebooks."""
     drawing = draw(explanation) if graph else Drawing((), (), 0)
     prefix = f"m{crc32(f'{explanation.label} {explanation.text}'.encode('utf-8', 'surrogatepass')):x}"
-    shown, cut = _shown(explanation)
+    places, cut = strongest_places(explanation.words, _MOST_WORDS)
     notes = [note for note in (explanation.note, cut, drawing.note) if note]
     return (
         f"<style>{_STYLE}{colours()}{_linked(drawing, prefix)}</style>\n"
@@ -60,7 +60,7 @@ def to_fragment(explanation: Explanation, graph: bool = True, master: bool = Fal
         f"<h1>{escape(str(explanation.label))} <small>{explanation.probability:.3f}</small></h1>\n"
         f'<p class="how">By {explanation.method}: {explanation.legend}; '
         "hover over a word for its weight.</p>\n"
-        f"{_text(explanation, _Marker(explanation, shown, drawing, prefix), shown)}\n"
+        f"{_text(explanation, _Marker(explanation, places, drawing, prefix), places)}\n"
         + "".join(f'<p class="how">{escape(note)}</p>\n' for note in notes)
         + f'<div class="columns">\n{_probabilities(explanation)}\n{_edges(explanation)}\n</div>\n'
         + (f"<h2>The graph of words</h2>\n{to_svg(drawing, prefix, master)}\n" if drawing.nodes else "")
@@ -76,28 +76,15 @@ def _linked(drawing: Drawing, prefix: str) -> str:
     )
 
 
-def _shown(explanation: Explanation) -> tuple[list[int], str]:
-    """Places of the words to show: all, or of a long text those around the strongest; and what is to be said of it."""
-    words = explanation.words
-    if len(words) <= _MOST_WORDS:
-        return list(range(len(words))), ""
-    kept: set[int] = set()
-    for place in sorted(range(len(words)), key=lambda k: -abs(words[k].weight)):
-        kept.update(range(max(0, place - _AROUND), min(len(words), place + _AROUND + 1)))
-        if len(kept) >= _MOST_WORDS:
-            break
-    return sorted(kept), f"shown: {len(kept):,} of {len(words):,} words, those around the strongest; … is the rest"
-
-
 class _Marker:
     """Writes stretches of a text with their words marked; the first of each word is where its node leads."""
 
-    def __init__(self, explanation: Explanation, shown: Sequence[int], drawing: Drawing, prefix: str) -> None:
+    def __init__(self, explanation: Explanation, places: Sequence[int], drawing: Drawing, prefix: str) -> None:
         self._text, self._words, self._prefix = explanation.text, explanation.words, prefix
         self._top = largest(word.weight for word in explanation.words)
         self._node = {node.word: k for k, node in enumerate(drawing.nodes)}
         self._linked: set[int] = set()
-        self._shown = set(shown)
+        self._shown = set(places)
 
     def stretch(self, first: int, last: int, start: int, end: int) -> str:
         """Words first … last − 1, which stand in text[start:end]; what is not shown of it is an ellipsis."""
@@ -125,18 +112,18 @@ class _Marker:
                 self._linked.add(node)
                 identity = f' id="{self._prefix}w{node}"'
         named = f' class="{" ".join(names)}"' if names else ""
-        shown = escape(self._text[word.start : word.end])
-        return f'<mark{identity}{named} title="{word.weight:+.4f}"{_background(share)}>{shown}</mark>'
+        inside = escape(self._text[word.start : word.end])
+        return f'<mark{identity}{named} title="{word.weight:+.4f}"{_background(share)}>{inside}</mark>'
 
 
-def _text(explanation: Explanation, marker: "_Marker", shown: Sequence[int]) -> str:
+def _text(explanation: Explanation, marker: "_Marker", places: Sequence[int]) -> str:
     """A paragraph a sentence, its weight in the margin; one for all where there is one sentence only."""
     words, sentences = explanation.words, explanation.sentences
     if len(sentences) < 2:
         inside = marker.stretch(0, len(words), 0, len(explanation.text))
         return f'<div class="text plain"><p dir="auto">{inside}</p></div>'
     strongest = largest(sentence.weight for sentence in sentences)
-    with_words = {words[place].sentence for place in shown}
+    with_words = {words[place].sentence for place in places}
     first = [0, *[k for k in range(1, len(words)) if words[k].sentence != words[k - 1].sentence], len(words)]
     start = [0, *[sentence.start for sentence in sentences[1:]], len(explanation.text)]
     paragraphs = [
@@ -175,7 +162,7 @@ def _edges(explanation: Explanation) -> str:
     top = largest(edge.weight for edge in explanation.edges)
     rows = "".join(
         f"<tr><td><mark{_background(strength(edge.weight, top))}>"
-        f"{escape(edge.source)} → {escape(edge.target)}</mark></td>"
+        f"{escape(shown(edge.source))} → {escape(shown(edge.target))}</mark></td>"
         f'<td class="number">{edge.weight:+.3f}</td></tr>'
         for edge in explanation.top_edges(8)
     )

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mpad.explain.colour import largest, mixed, strength
-from mpad.explain.explanation import Explanation
+from mpad.explain.explanation import Explanation, shown
 
 _FAINT = 0.08  # weights below this share of the strongest stay uncoloured
 _DARK = (24, 24, 27)
@@ -48,14 +48,14 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
             left = (escape(explanation.text[word.start : word.end] or word.word), f"{word.weight:+.3f}")
         if row < len(edges):
             edge = edges[row]
-            right = (escape(f"{edge.source} → {edge.target}"), f"{edge.weight:+.3f}")
+            right = (escape(f"{shown(edge.source)} → {shown(edge.target)}"), f"{edge.weight:+.3f}")
         table.add_row(*left, *right)
     console.print(table)
     if len(explanation.sentences) > 1:
         console.print("\n[bold]sentence[/bold]")
         for sentence in explanation.sentences[:_MOST_SENTENCES]:
-            shown = " ".join(explanation.text[sentence.start : sentence.end].split())
-            console.print(f"{sentence.weight:+8.3f}  {escape(shown[:80])}", highlight=False)
+            said = " ".join(explanation.text[sentence.start : sentence.end].split())
+            console.print(f"{sentence.weight:+8.3f}  {escape(said[:80])}", highlight=False)
     if explanation.note:
         console.print(f"[dim]{escape(explanation.note)}[/dim]")
 

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from mpad.server.batching import Batcher
@@ -32,8 +33,10 @@ from mpad.server.schemas import (
 from mpad.server.served import Served
 from mpad.version import __version__
 
+_NAMED = ("missing", "extra_forbidden")  # problems with a field that is not where it should be, or should not be
 _Body = TypeVar("_Body", bound=BaseModel)
 _FILES = {"/": "index.html"} | {f"/{name}": name for name in ("style.css", "app.js", "draw.js", "csv.js")}
+_MOST_WAITING = 32  # explanations
 _KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Error, "description": said}
@@ -49,13 +52,42 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
+class _Turns:
+    """Long work, one after another on a thread of its own; those who have left by their turn are passed over."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._turn, self._waiting = asyncio.Lock(), 0
+
+    async def run(self, request: Request, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Wait for one's turn, then for the work."""
+        if self._waiting >= _MOST_WAITING:
+            raise Problem(503, f"{self._waiting} requests of this kind are waiting already: come back in a moment")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                if await request.is_disconnected():
+                    raise Problem(499, "the client has left")
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self._thread.shutdown(wait=True)
+
+
+def _explained(model: Served, asked: ExplainRequest) -> dict[str, Any]:
+    return drawn(model.name, model.explain(asked.text, asked.label, asked.method))
+
+
 class Api:
     """The endpoints over some models; the first is the one that is meant when none is named."""
 
     def __init__(self, models: Mapping[str, Served], limits: Limits, needs_key: bool) -> None:
         self._models, self._limits, self._needs_key = models, limits, needs_key
         self.batchers = {name: Batcher(model, limits.waiting) for name, model in models.items()}
-        self._explaining = ThreadPoolExecutor(1, thread_name_prefix="explain")
+        self._slow, self._quick = _Turns("explain"), _Turns("what-if")  # a click never waits for a long explanation
 
     async def predict(self, request: Request) -> Response:
         """Label one document or many, with the probability of each class."""
@@ -76,23 +108,22 @@ class Api:
     async def explain(self, request: Request) -> Response:
         """Say why: weights of words, pairs and sentences, and the graph of words, laid out to be drawn."""
         asked = await _read(request, ExplainRequest)
-        self._check([asked.text], self._limits.explained)
+        self._check([asked.text], min(self._limits.explained, self._limits.characters))
         model = self._find(asked.model, request, 1)
-        explanation = await self._apart(model.explain, asked.text, asked.label, asked.method)
-        return _answer(await self._apart(drawn, model.name, explanation))
+        return _answer(await self._slow.run(request, _explained, model, asked))
 
     async def what_if(self, request: Request) -> Response:
         """Label a document without some of its words and edges."""
         asked = await _read(request, WhatIfRequest)
-        self._check([asked.text], self._limits.explained)
+        self._check([asked.text], min(self._limits.explained, self._limits.characters))
         model = self._find(asked.model, request, 1)
         edges = [(edge.source, edge.target) for edge in asked.edges]
-        row = await self._apart(model.without, asked.text, asked.words, edges)
+        row = await self._quick.run(request, model.without, asked.text, asked.words, edges)
         label = model.classes[int(row.argmax())]
         probabilities = dict(zip(model.classes, row.tolist(), strict=True))
         return _answer({"model": model.name, "predictions": [{"label": label, "probabilities": probabilities}]})
 
-    async def healthz(self) -> Response:
+    async def healthz(self, request: Request) -> Response:
         """Whether the server answers."""
         return _answer({"status": "ok"})
 
@@ -106,7 +137,8 @@ class Api:
         """Finish what was begun."""
         for batcher in self.batchers.values():
             await batcher.close()
-        self._explaining.shutdown(wait=True)
+        self._slow.close()
+        self._quick.close()
 
     def _find(self, name: str | None, request: Request, documents: int) -> Served:
         if name is not None and name not in self._models:
@@ -121,10 +153,6 @@ class Api:
         for place, text in enumerate(texts):
             if len(text) > most:
                 raise Problem(413, f"document {place} has {len(text):,} characters; at most {most:,} are taken")
-
-    async def _apart(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Long work runs on a thread of its own, so that short answers need not wait for it."""
-        return await asyncio.get_running_loop().run_in_executor(self._explaining, work, *arguments)
 
 
 def make_app(
@@ -146,6 +174,7 @@ def make_app(
     app = FastAPI(title="mpad", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.api = api
     app.add_exception_handler(Problem, _refuse)
+    app.add_exception_handler(HTTPException, _nothing_here)
     for path, handler, asks, gives in (
         ("/predict", api.predict, PredictRequest, PredictResponse),
         ("/explain", api.explain, ExplainRequest, ExplainResponse),
@@ -154,22 +183,29 @@ def make_app(
         shown: dict[str, Any] = {"response_model": gives, "responses": _REFUSALS, "openapi_extra": _asks(asks)}
         app.router.routes.append(Route(path, handler, methods=["POST"]))  # answers: half the time of FastAPI's own,
         app.add_api_route(path, handler, methods=["POST"], **shown)  # which stands behind it, and describes it
+    app.router.routes.append(Route("/healthz", api.healthz, methods=["GET", "HEAD"]))
     app.add_api_route("/healthz", api.healthz, response_model=Health)
     app.add_api_route("/info", api.info, response_model=Info, responses={401: _REFUSALS[401]})
     for path, name in _FILES.items():
         content = (files("mpad.server") / "static" / name).read_bytes()
         app.add_api_route(path, _file(content, _KINDS[name.rpartition(".")[2]]), include_in_schema=False)
     app.add_api_route("/docs", _file(docs_page(app.openapi()).encode(), _KINDS["html"]), include_in_schema=False)
-    if origins:
+    app.add_middleware(Door, most=limits.body, key=key, log=log)
+    if origins:  # outside the door: a browser asks leave without a key, and may read why it is refused
         allowed = ["content-type", "x-api-key", "authorization"]
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=allowed)
-    app.add_middleware(Door, most=limits.body, key=key, log=log)
     return app
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
     return _answer({"detail": error.detail}, error.status, {"retry-after": "1"} if error.status == 503 else None)
+
+
+async def _nothing_here(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = {404: "there is nothing at this path", 405: "this path takes another method"}.get(error.status_code, "no")
+    return _answer({"detail": f"{said}: /docs lists what there is"}, error.status_code, dict(error.headers or {}))
 
 
 async def _read(request: Request, kind: type[_Body]) -> _Body:
@@ -181,7 +217,8 @@ async def _read(request: Request, kind: type[_Body]) -> _Body:
         first = next((one for one in found if one["type"] == "value_error"), found[0])
         if first["type"] == "json_invalid":
             raise Problem(400, f"the body is not valid JSON in UTF-8: {first['msg'].partition(': ')[2]}") from None
-        where = ".".join(str(part) for part in first["loc"] if part in kind.model_fields or isinstance(part, int))
+        named = {*kind.model_fields, "source", "target"} | ({first["loc"][-1]} if first["type"] in _NAMED else set())
+        where = ".".join(str(part)[:100] for part in first["loc"] if part in named or isinstance(part, int))
         said = first["msg"].removeprefix("Value error, ")
         raise Problem(422, f"{where or 'the body'}: {said[:1].lower()}{said[1:]}") from None
 

@@ -120,6 +120,6 @@ async def refuse(problem: Problem, send: Send) -> None:
 
 
 def _known(scope: Scope) -> str:
-    """The path, cut: a log is no place for what strangers write there."""
+    """The path where there is something, else nothing: a log is no place for what strangers write there."""
     path: str = scope["path"]
-    return path[:100]
+    return path if "endpoint" in scope or path in _OPEN else "(unknown)"

@@ -27,5 +27,6 @@ def drawn(model: str, explanation: Explanation) -> dict[str, Any]:
         "edges": [{"source": a, "target": b, "count": e.count, "weight": e.weight} for a, b, e in drawing.edges],
         "keywords": [keyword.text for keyword in explanation.keywords()],
         "phrases": [phrase.text for phrase in explanation.phrases()],
+        "summary": [explanation.sentences.index(sentence) for sentence in explanation.summary()],
         "note": " ".join(note for note in (explanation.note, drawing.note) if note),
     }

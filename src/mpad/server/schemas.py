@@ -100,6 +100,7 @@ class ExplainResponse(BaseModel):
     edges: list[Edge]
     keywords: list[str]
     phrases: list[str]
+    summary: list[int] = Field(description="Which of `sentences` weigh most, in the order of the text.")
     note: str
 
 

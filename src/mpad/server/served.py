@@ -67,7 +67,7 @@ class Served:
         try:
             return explain(self._explained, text, label, method or DEFAULT)
         except InputError as error:
-            raise Problem(422, str(error)) from None
+            raise Problem(422, str(error)[:500]) from None
 
     def without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Probabilities without some occurrences of words, and without some edges of the graph that is left."""

@@ -48,18 +48,21 @@ class Panel {
   }
 
   async classify(text) {
-    this.text = text;
-    this.words = new Set();
-    this.edges = new Set();
-    if (!models.find((model) => model.name === this.model).explains) {
-      const { predictions } = await ask("predict", { texts: [text], model: this.model });
-      this.answer = { words: [], sentences: [], nodes: [], edges: [], keywords: [], phrases: [], method: "", ...predictions[0],
-        note: "This model has no graph of words to explain.", predicted: predictions[0].label,
-        probabilities: predictions[0].probabilities ?? { [predictions[0].label]: 1 } };
-    } else {
-      this.answer = await ask("explain", { text, model: this.model, method: find("method").value });
-    }
+    this.element.classList.add("stale"); // until there is an answer, what is shown is another document's
+    const explains = models.find((model) => model.name === this.model).explains;
+    const long = Array.from(text).length > Math.min(limits.explained, limits.characters);
+    const answer = explains && !long
+      ? await ask("explain", { text, model: this.model, method: find("method").value })
+      : await this.labelled(text, explains ? "Too long to be explained here: only its label." : "This model has no graph of words to explain.");
+    Object.assign(this, { text, answer, words: new Set(), edges: new Set() });
     this.show();
+    this.element.classList.remove("stale");
+  }
+
+  async labelled(text, note) {
+    const [{ label, probabilities }] = (await ask("predict", { texts: [text], model: this.model })).predictions;
+    return { words: [], sentences: [], nodes: [], edges: [], keywords: [], phrases: [], method: "", note, label, predicted: label,
+      probabilities: probabilities ?? { [label]: 1 } };
   }
 
   show() {
@@ -146,35 +149,68 @@ async function classify() {
   say("");
 }
 
+async function read(file) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch {
+    throw new Error(`${file.name}: not UTF-8; save it as UTF-8 first`);
+  }
+}
+
 async function score(file) {
-  const rows = parse(await file.text());
+  find("scoring").hidden = true;
+  find("download").hidden = true;
+  find("progress").value = 0;
+  if (!models.length) await start();
+  const rows = parse(await read(file));
   if (rows.length < 2) throw new Error(`${file.name}: expected a first row of names and at least one document`);
+  const uneven = rows.findIndex((row) => row.length > rows[0].length);
+  if (uneven > 0) throw new Error(`${file.name}: row ${uneven + 1} has ${rows[uneven].length} cells, the first row ${rows[0].length}`);
+  for (const row of rows) while (row.length < rows[0].length) row.push("");
   const column = textColumn(rows), model = panels[0] ? panels[0].model : models[0].name;
   const classes = models.find((one) => one.name === model).classes;
   find("scoring").hidden = false;
-  find("download").hidden = true;
-  const scored = [[...rows[0], "label", ...classes.map((label) => `p(${label})`)]];
-  const chunk = Math.min(CHUNK, limits.documents);
-  for (let start = 1; start < rows.length; start += chunk) {
-    const part = rows.slice(start, start + chunk);
-    say(`Scoring ${file.name}, column “${rows[0][column]}”: ${start - 1} of ${rows.length - 1}`);
-    const { predictions } = await ask("predict", { texts: part.map((row) => row[column] ?? ""), model });
-    predictions.forEach(({ label, probabilities }, number) => {
-      scored.push([...part[number], label, ...classes.map((name) => (probabilities ? probabilities[name].toFixed(6) : ""))]);
-    });
-    find("progress").value = (start + part.length - 1) / (rows.length - 1);
+  const label = rows[0].includes("label") ? "predicted label" : "label";
+  const scored = [[...rows[0], label, ...classes.map((name) => `p(${name})`)]];
+  let left = 0, done = 1;
+  while (done < rows.length) {
+    say(`Scoring ${file.name}, column “${rows[0][column]}”: ${done - 1} of ${rows.length - 1}`);
+    const part = portion(rows, done, column);
+    const fits = part.filter((row) => fit(row[column]));
+    const { predictions } = await ask("predict", { texts: fits.map((row) => row[column]), model });
+    for (const row of part) {
+      const found = fit(row[column]) ? predictions.shift() : { label: "" };
+      left += !found.label;
+      scored.push([...row, found.label, ...classes.map((name) => (found.probabilities ? found.probabilities[name].toFixed(6) : ""))]);
+    }
+    done += part.length;
+    find("progress").value = (done - 1) / (rows.length - 1);
   }
   const link = find("download");
   if (link.href.startsWith("blob:")) URL.revokeObjectURL(link.href);
   link.href = URL.createObjectURL(new Blob([format(scored)], { type: "text/csv" }));
   link.hidden = false;
-  say(`${rows.length - 1} documents scored by ${model}.`);
+  const missed = left ? ` ${left} have no label: they are too long, or hold the character NUL.` : "";
+  say(`${rows.length - 1} documents scored by ${model}.${missed}`);
   link.focus();
+}
+
+const fit = (text) => Array.from(text).length <= limits.characters && new Blob([text]).size < limits.body / 2 && !text.includes("\0");
+
+function portion(rows, from, column) {
+  // As many rows as one request may hold; JSON at most doubles what it quotes, but for control characters.
+  let size = 0, to = from;
+  while (to < rows.length && to - from < Math.min(CHUNK, limits.documents)) {
+    size += fit(rows[to][column]) ? 8 + JSON.stringify(rows[to][column]).length * 3 : 0;
+    if (size > limits.body && to > from) break;
+    to += 1;
+  }
+  return rows.slice(from, to);
 }
 
 async function take(file) {
   if (/\.csv$/i.test(file.name) || file.type === "text/csv") return score(file);
-  find("text").value = await file.text();
+  find("text").value = await read(file);
   return classify();
 }
 

@@ -3,7 +3,7 @@
 export function parse(source) {
   const rows = [];
   let row = [], cell = "", quoted = false;
-  const text = source.replace(/^\uFEFF/, "");
+  const text = source.replace(/^\uFEFF/, ""), between = separator(text);
   for (let k = 0; k < text.length; k += 1) {
     const letter = text[k];
     if (quoted) {
@@ -11,7 +11,7 @@ export function parse(source) {
       else if (text[k + 1] === '"') { cell += '"'; k += 1; }
       else quoted = false;
     } else if (letter === '"') quoted = true;
-    else if (letter === ",") { row.push(cell); cell = ""; }
+    else if (letter === between) { row.push(cell); cell = ""; }
     else if (letter === "\n" || letter === "\r") {
       if (letter === "\r" && text[k + 1] === "\n") k += 1;
       row.push(cell);
@@ -22,6 +22,13 @@ export function parse(source) {
   if (quoted) throw new Error("a quote is opened in the CSV and never closed");
   if (cell !== "" || row.length) { row.push(cell); rows.push(row); }
   return rows;
+}
+
+function separator(text) {
+  // What the first row has most of: a comma, a semicolon or a tab.
+  const first = text.split(/[\r\n]/, 1)[0].replace(/"[^"]*"/g, "");
+  const counted = [",", ";", "\t"].map((sign) => [first.split(sign).length, sign]);
+  return counted.reduce((best, one) => (one[0] > best[0] ? one : best))[1];
 }
 
 export function format(rows) {

@@ -20,6 +20,7 @@ function dress(element, attributes, children) {
 
 const largest = (weights) => weights.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0);
 const side = (share) => (Math.abs(share) < FAINT ? "even" : share > 0 ? "for" : "against");
+export const shown = (word) => (/^\\.$/.test(word) ? word[1] : word); // Kim's tokenizer has a backslash before brackets
 const shortened = (text, most) => (text.length <= most ? text : text.slice(0, most - 1) + "…");
 const signed = (weight) => (weight >= 0 ? "+" : "−") + Math.abs(weight).toFixed(3);
 
@@ -126,7 +127,7 @@ export function graph(place, answer, takeOutEdge, takeOutWord, show) {
     const path = draw("path", { class: "edge", d, "stroke-width": 1.5 + (4 * (edge.count - 1)) / most,
       "stroke-opacity": 0.25 + 0.75 * Math.abs(part), "marker-end": `url(#${place.dataset.name}-${kind})` });
     path.style.stroke = `rgb(var(--${kind}))`;
-    const name = `${from.word} → ${to.word}`;
+    const name = `${shown(from.word)} → ${shown(to.word)}`;
     const group = draw("g", { class: kind, "data-edge": number, role: "button", tabindex: 0, "aria-pressed": "false",
       "aria-label": `edge ${name}, ${signed(edge.weight)}` },
       draw("title", {}, `${name}: ${signed(edge.weight)}, ${edge.count} times`), draw("path", { class: "wide", d }), path);
@@ -138,9 +139,9 @@ export function graph(place, answer, takeOutEdge, takeOutWord, show) {
     const circle = draw("circle", { cx: x, cy: y, r: 4 + 7 * Math.abs(part), "fill-opacity": 0.35 + 0.65 * Math.abs(part) });
     circle.style.fill = `rgb(var(--${side(part)}))`;
     const group = draw("g", { class: `node ${side(part)}`, "data-node": number, role: "button", tabindex: 0,
-      "aria-pressed": "false", "aria-label": `word ${node.word}, ${signed(node.weight)}` },
-      draw("title", {}, `${node.word}: ${signed(node.weight)}, ${node.occurrences.length} times`), circle,
-      draw("text", { x, y: y + 20 }, shortened(node.word, 24)));
+      "aria-pressed": "false", "aria-label": `word ${shown(node.word)}, ${signed(node.weight)}` },
+      draw("title", {}, `${shown(node.word)}: ${signed(node.weight)}, ${node.occurrences.length} times`), circle,
+      draw("text", { x, y: y + 20 }, shortened(shown(node.word), 24)));
     press(group, () => takeOutWord(number));
     group.onmouseenter = group.onfocus = () => show(number, true);
     group.onmouseleave = group.onblur = () => show(number, false);
