@@ -42,6 +42,11 @@ def test_the_terminal_shows_text_and_weights(fitted_flat):
     assert "[bold]plum[/bold]" in printed and "probability" in printed and "→" in printed
 
 
+def test_a_long_document_is_cut_in_the_terminal(fitted_flat):
+    shown = coloured_text(fitted_flat.explain("the of " * 3000 + "apple " + "to a " * 3000, method="occlusion")).plain
+    assert "apple" in shown and "of 12,001 words" in shown and len(shown) < 20_000
+
+
 def test_colours_follow_the_sign():
     words = WordWeight("good", 0, 4, 0, 2.0), WordWeight("bad", 5, 8, 0, -2.0)
     explanation = Explanation("good bad", "y", "y", {"y": 1.0}, "occlusion", words, (), ())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from mpad.cli.data import ModelFolder, unlabelled
 from mpad.cli.output import Format, print_rows
@@ -90,7 +91,9 @@ def run(
     from mpad.explain import explain
     from mpad.store import load_model
 
-    _show(explain(load_model(model)[0], text, label, method or DEFAULT), view, out, master)
+    with Console(stderr=True).status("explaining …"):  # shown where somebody is watching
+        explanation = explain(load_model(model)[0], text, label, method or DEFAULT)
+    _show(explanation, view, out, master)
 
 
 def _show(explanation: "Explanation", view: View | None, out: Path | None, master: bool) -> None:

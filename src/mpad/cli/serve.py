@@ -62,7 +62,7 @@ def run(
     app = make_app(served, limits, key, origin, None if quiet else to_stderr)
     gc.collect()
     gc.freeze()  # the models stay: no need to look through them at every collection
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+    config = uvicorn.Config(app, host=host, port=port, log_level="error", access_log=False, server_header=False)
     server = uvicorn.Server(config)
     started = server.startup
 

@@ -8,23 +8,32 @@ from rich.table import Table
 from rich.text import Text
 
 from mpad.explain.colour import largest, mixed, strength
+from mpad.explain.excerpt import strongest_places
 from mpad.explain.explanation import Explanation, shown
 
 _FAINT = 0.08  # weights below this share of the strongest stay uncoloured
 _DARK = (24, 24, 27)
 _MOST_SENTENCES = 12
+_MOST_WORDS = 1_000
 
 
 def coloured_text(explanation: Explanation) -> Text:
-    """The document with its words coloured."""
-    text = Text(explanation.text)
-    top = largest(word.weight for word in explanation.words)
-    for word in explanation.words:
+    """The document with its words coloured; of a long one what stands around its strongest words."""
+    words = explanation.words
+    places, cut = strongest_places(words, _MOST_WORDS)
+    whole = Text(explanation.text)
+    top = largest(word.weight for word in words)
+    for word in (words[place] for place in places):
         share = strength(word.weight, top)
         if abs(share) >= _FAINT:
             red, green, blue = mixed(share, _DARK)
-            text.stylize(f"#ffffff on #{red:02x}{green:02x}{blue:02x}", word.start, word.end)
-    return text
+            whole.stylize(f"#ffffff on #{red:02x}{green:02x}{blue:02x}", word.start, word.end)
+    if not cut:
+        return whole
+    first = [place for place, before in zip(places, [-2, *places], strict=False) if place != before + 1]
+    last = [place for place, after in zip(places, [*places[1:], -2], strict=True) if place + 1 != after]
+    runs = [whole[words[a].start : words[b].end] for a, b in zip(first, last, strict=True)]
+    return Text(" … ").join(runs).append(f"\n\n{cut}", "dim")
 
 
 def show(explanation: Explanation, console: Console | None = None) -> None:

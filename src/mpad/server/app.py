@@ -173,6 +173,7 @@ def make_app(
 
     app = FastAPI(title="mpad", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.api = api
+    app.router.redirect_slashes = False  # nothing is at /predict/, and that is said
     app.add_exception_handler(Problem, _refuse)
     app.add_exception_handler(HTTPException, _nothing_here)
     for path, handler, asks, gives in (
