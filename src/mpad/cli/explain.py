@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -162,8 +163,6 @@ def _check(model: "DocumentModel", texts: list[str], methods: list[str] | None, 
     with document_bar(len(texts), "explaining") as done:
         found = measure(model, texts, methods or METHODS, done=done)
     if view is View.json:
-        from dataclasses import asdict
-
         typer.echo(json.dumps([asdict(one) for one in found]))
         return
 
@@ -187,8 +186,6 @@ def _check(model: "DocumentModel", texts: list[str], methods: list[str] | None, 
 
 
 def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | None) -> None:
-    from dataclasses import asdict
-
     from mpad.cli.progress import document_bar
     from mpad.explain.corpus import corpus_view
 
@@ -206,8 +203,6 @@ def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | 
 
 
 def _drift(model: "DocumentModel", before: list[str], now: list[str], view: View | None) -> None:
-    from dataclasses import asdict
-
     from mpad.explain.drift import drift
 
     found = drift(model, before, now)

@@ -5,12 +5,25 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    track,
+)
 
 from mpad.training.progress import EpochReport, Sink
 
 if TYPE_CHECKING:
     from mpad.experiments.records import Record
+
+
+def _columns(name: str) -> tuple[ProgressColumn, ...]:
+    said = TextColumn("{task.fields[said]}")
+    return TextColumn(name), BarColumn(), MofNCompleteColumn(), said, TimeRemainingColumn()
 
 
 @contextmanager
@@ -20,14 +33,7 @@ def epoch_bar(max_epochs: int) -> Iterator[Sink]:
     if not console.is_terminal:
         yield lambda report: console.print(str(report), highlight=False)
         return
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*_columns("training"), console=console) as progress:
         task = progress.add_task("training", total=max_epochs, said="reading text and vectors …")
         best = 0.0
 
@@ -52,14 +58,7 @@ def in_chunks(texts: list[str], size: int = 2048) -> Iterator[list[str]]:
 def run_bar(total: int) -> Iterator[tuple[Sink, Callable[["Record"], None]]]:
     """Show a bar over the runs of an experiment, and a line for each that is done."""
     console = Console(stderr=True)
-    columns = (
-        TextColumn("running"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*_columns("running"), console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("running", total=total, said="")
 
         def advance(report: EpochReport) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 FOR, AGAINST = (43, 131, 203), (230, 121, 30)
+FAINT = 0.02  # in pictures, weights below this share of the strongest stay uncoloured
 
 
 def strength(weight: float, largest: float) -> float:

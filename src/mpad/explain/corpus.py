@@ -69,13 +69,10 @@ def corpus_view(
 
 def _count(explanation: Explanation, tally: _Tally) -> None:
     tally.documents += 1
-    weights: dict[str, float] = {}
-    place: dict[str, tuple[int, int]] = {}
-    for word in explanation.words:
-        weights[word.word] = weights.get(word.word, 0.0) + word.weight
-        place.setdefault(word.word, (word.start, word.end))
-    for name, weight in weights.items():
-        tally.words.setdefault(name, _Sum()).add(weight, explanation.text, *place[name])
+    for name, places in explanation.places().items():
+        own = [explanation.words[place] for place in places]
+        weight = sum(word.weight for word in own)
+        tally.words.setdefault(name, _Sum()).add(weight, explanation.text, own[0].start, own[0].end)
     for edge in explanation.edges:
         (start, _), (_, end) = edge.spans[0] if edge.spans else ((0, 0), (0, 0))
         name = f"{shown(edge.source)} → {shown(edge.target)}"

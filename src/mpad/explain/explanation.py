@@ -77,6 +77,13 @@ class Explanation:
         """What the colours mean."""
         return "blue is where it looked" if self.method == "attention" else "blue speaks for it, orange against"
 
+    def places(self) -> dict[str, list[int]]:
+        """Each distinct word, in the order of the text, and which of `words` are its occurrences."""
+        found: dict[str, list[int]] = {}
+        for place, word in enumerate(self.words):
+            found.setdefault(word.word, []).append(place)
+        return found
+
     def top_words(self, n: int = 10) -> list[WordWeight]:
         """The occurrences that weigh most, for or against."""
         return sorted(self.words, key=lambda word: -abs(word.weight))[:n]

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mpad.explain.colour import AGAINST, FOR, largest, strength
+from mpad.explain.colour import AGAINST, FAINT, FOR, largest, strength
 from mpad.explain.excerpt import strongest_places
 from mpad.explain.explanation import Explanation, shown
 from mpad.explain.layout import Drawing, draw
@@ -110,7 +110,7 @@ def _plain(text: str) -> str:
 
 
 def _title(figure: Any, explanation: Explanation, height: float, notes: str) -> None:
-    said = f"{explanation.label}  {explanation.probability:.3f}".replace("$", r"\$")
+    said = _plain(f"{explanation.label}  {explanation.probability:.3f}")
     figure.text(0.2 / _WIDTH, 1 - 0.28 / height, said, fontsize=_SIZE + 2, weight="bold")
     how = f"by {explanation.method}: {explanation.legend}{'; ' if notes else ''}{notes}"
     figure.text(0.2 / _WIDTH, 1 - 0.48 / height, how, fontsize=_SIZE - 2, color="0.4")
@@ -123,7 +123,9 @@ def _write(figure: Any, explanation: Explanation, lines: list[Any], height: floa
         for piece, at, weight in line:
             share = strength(weight, top)
             box = {"facecolor": (*_rgb(share), 0.75 * abs(share)), "edgecolor": "none", "pad": 1.2}
-            figure.text((0.2 + at) / _WIDTH, y / height, piece, fontsize=_SIZE, bbox=box if abs(share) > 0.02 else None)
+            figure.text(
+                (0.2 + at) / _WIDTH, y / height, piece, fontsize=_SIZE, bbox=box if abs(share) > FAINT else None
+            )
 
 
 def _graph(axes: Any, drawing: Drawing) -> None:

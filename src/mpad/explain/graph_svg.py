@@ -2,7 +2,7 @@
 
 from html import escape
 
-from mpad.explain.colour import AGAINST, FOR, largest, strength
+from mpad.explain.colour import AGAINST, FAINT, FOR, largest, strength
 from mpad.explain.explanation import shown
 from mpad.explain.layout import Drawing, Node
 
@@ -68,7 +68,7 @@ def colours() -> str:
 
 
 def _side(share: float) -> str:
-    return "even" if abs(share) < 0.02 else "for" if share > 0 else "against"
+    return "even" if abs(share) < FAINT else "for" if share > 0 else "against"
 
 
 def _at(node: Node) -> tuple[float, float]:

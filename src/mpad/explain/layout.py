@@ -41,11 +41,8 @@ class Drawing:
 
 def draw(explanation: Explanation, most: int = MOST_NODES) -> Drawing:
     """Place the words that weigh most, alone or in a pair, and the edges between them."""
-    spans: dict[str, list[tuple[int, int]]] = {}
-    weights: dict[str, float] = {}
-    for word in explanation.words:
-        spans.setdefault(word.word, []).append((word.start, word.end))
-        weights[word.word] = weights.get(word.word, 0.0) + word.weight
+    own = {word: [explanation.words[k] for k in places] for word, places in explanation.places().items()}
+    weights = {word: sum(one.weight for one in found) for word, found in own.items()}
     chosen = _strongest(explanation, weights, most)
     number = {word: place for place, word in enumerate(chosen)}
     merged: dict[tuple[str, str], EdgeWeight] = {}  # of several sentences' graphs, one
@@ -57,10 +54,10 @@ def draw(explanation: Explanation, most: int = MOST_NODES) -> Drawing:
     edges = [(number[a], number[b], edge) for (a, b), edge in merged.items()]
     places = _settle(len(chosen), [(a, b) for a, b, _ in edges])
     nodes = [
-        Node(word, weights[word], tuple(spans[word]), float(x), float(y))
+        Node(word, weights[word], tuple((one.start, one.end) for one in own[word]), float(x), float(y))
         for word, (x, y) in zip(chosen, places, strict=True)
     ]
-    return Drawing(tuple(nodes), tuple(edges), len(spans))
+    return Drawing(tuple(nodes), tuple(edges), len(own))
 
 
 def _added(a: EdgeWeight, b: EdgeWeight) -> EdgeWeight:

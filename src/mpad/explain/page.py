@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from zlib import crc32
 
-from mpad.explain.colour import AGAINST, FOR, largest, strength
+from mpad.explain.colour import AGAINST, FAINT, FOR, largest, strength
 from mpad.explain.excerpt import strongest_places
 from mpad.explain.explanation import Explanation, WordWeight, shown
 from mpad.explain.graph_svg import colours, to_svg
@@ -34,7 +34,6 @@ _STYLE = """
 """.replace("FOR", ", ".join(map(str, FOR)))
 _MOST_CLASSES = 6
 _MOST_WORDS = 4_000  # shown of a text; of a longer one, what stands around its strongest words
-_FAINT = 0.02  # weights below this share of the strongest stay uncoloured
 
 
 def to_html(explanation: Explanation, graph: bool = True, master: bool = False) -> str:
@@ -104,7 +103,7 @@ class _Marker:
 
     def _mark(self, word: WordWeight) -> str:
         share, node = strength(word.weight, self._top), self._node.get(word.word)
-        names = ["against"] if share <= -_FAINT else []
+        names = ["against"] if share <= -FAINT else []
         identity = ""
         if node is not None:
             names.append(f"{self._prefix}{node}")
@@ -142,7 +141,7 @@ def _share(weight: float, share: float) -> str:
 
 
 def _background(share: float) -> str:
-    if abs(share) < _FAINT:
+    if abs(share) < FAINT:
         return ""
     red, green, blue = FOR if share > 0 else AGAINST
     return f' style="background: rgba({red}, {green}, {blue}, {abs(share) * 0.75:.2f})"'

@@ -53,8 +53,7 @@ class WordBatch:
         """Document of each word: (n_words,)."""
         if self.room is None:
             return torch.repeat_interleave(self.length)
-        place = torch.arange(self.words.shape[0], device=self.words.device)
-        return torch.searchsorted(self.length.cumsum(0), place, right=True).clamp(max=self.n_documents - 1)
+        return owners(self.length, self.words.shape[0]).clamp(max=self.n_documents - 1)
 
     def documents(self, least: int = 1) -> Rows:
         """A row a document, at least so many words wide."""
@@ -67,6 +66,11 @@ class WordBatch:
     def by_document(self, sentences: Tensor) -> Rows:
         """A row a document of what its sentences have become: (n_sentences, width) → (n_documents, most, width)."""
         return pad(sentences, self.sentence_count, 1, self.room and self.room.most_sentences)
+
+
+def owners(count: Tensor, total: int) -> Tensor:
+    """The run that each of `total` places belongs to; the number of runs for those behind the last."""
+    return torch.searchsorted(count.cumsum(0), torch.arange(total, device=count.device), right=True)
 
 
 def pad(flat: Tensor, length: Tensor, least: int = 1, longest: int | None = None) -> Rows:

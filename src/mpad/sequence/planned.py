@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpad.graph.batch import CorpusTensors, GraphBatch
-from mpad.sequence.batch import Room, WordBatch, WordTensors
+from mpad.sequence.batch import Room, WordBatch, WordTensors, owners
 
 _LOOSE = 1.5  # a recorded step serves batches down to this part of its size
 _Room = TypeVar("_Room", bound=tuple[int, ...])
@@ -63,8 +63,8 @@ class PlannedWords:
         known, corpus = Room(*room), self._corpus
         real, row = documents >= 0, documents.clamp(min=0)
         length, count = corpus.n_words[row] * real, corpus.n_sentences[row] * real
-        words, is_word = filled_members(corpus.first_word[row], length, known.words)
-        sentences, is_sentence = filled_members(corpus.first_sentence[row], count, known.sentences)
+        words, is_word, _ = filled_members(corpus.first_word[row], length, known.words)
+        sentences, is_sentence, _ = filled_members(corpus.first_sentence[row], count, known.sentences)
         lengths = corpus.sentence_length[sentences] * is_sentence
         return WordBatch(corpus.words[words].long() * is_word, length, lengths, count, known)
 
@@ -88,11 +88,10 @@ class PlannedGraphs:
         real, row = documents >= 0, documents.clamp(min=0)
         graph = corpus.first_graph[row]
         size, edge_count = corpus.n_nodes[graph] * real, corpus.n_edges[graph] * real
-        nodes, is_node = filled_members(corpus.first_node[graph], size, known.nodes)
-        edges, is_edge = filled_members(corpus.first_edge[graph], edge_count, known.edges)
+        nodes, is_node, owner = filled_members(corpus.first_node[graph], size, known.nodes)
+        edges, is_edge, edge_owner = filled_members(corpus.first_edge[graph], edge_count, known.edges)
         last = len(documents) - 1
-        owner = owners(size, known.nodes).clamp(max=last)
-        shift = (size.cumsum(0) - size)[owners(edge_count, known.edges).clamp(max=last)]
+        shift = (size.cumsum(0) - size)[edge_owner]
         every = torch.arange(len(documents), device=documents.device)
 
         def end(x: Tensor) -> Tensor:
@@ -110,17 +109,15 @@ class PlannedGraphs:
         )
 
 
-def owners(count: Tensor, total: int) -> Tensor:
-    """The run that each of `total` places belongs to; the number of runs for those behind the last."""
-    return torch.searchsorted(count.cumsum(0), torch.arange(total, device=count.device), right=True)
+def filled_members(first: Tensor, count: Tensor, total: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Members of runs that begin at `first` and are `count` long, filled up with 0 to `total`.
 
-
-def filled_members(first: Tensor, count: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """Members of runs that begin at `first` and are `count` long, filled up with 0 to `total`; and which are real."""
+    With them, which are real, and the run that each belongs to: the last for those that only fill up.
+    """
     owner = owners(count, total)
     real, owner = owner < count.shape[0], owner.clamp(max=count.shape[0] - 1)
     member = torch.arange(total, device=first.device) + (first - (count.cumsum(0) - count))[owner]
-    return torch.where(real, member, 0), real
+    return torch.where(real, member, 0), real, owner
 
 
 def round_up(n: int | np.integer) -> int:

@@ -172,7 +172,6 @@ def make_app(
         await api.close()
 
     app = FastAPI(title="mpad", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.state.api = api
     app.router.redirect_slashes = False  # nothing is at /predict/, and that is said
     app.add_exception_handler(Problem, _refuse)
     app.add_exception_handler(HTTPException, _nothing_here)
@@ -191,7 +190,9 @@ def make_app(
         content = (files("mpad.server") / "static" / name).read_bytes()
         app.add_api_route(path, _file(content, _KINDS[name.rpartition(".")[2]]), include_in_schema=False)
     app.add_api_route("/docs", _file(docs_page(app.openapi()).encode(), _KINDS["html"]), include_in_schema=False)
-    app.add_middleware(Door, most=limits.body, key=key, log=log)
+    known = {route.path for route in app.router.routes if isinstance(route, Route)}
+    free = {*_FILES, "/healthz", "/docs", "/openapi.json"}  # a browser's first requests have no key
+    app.add_middleware(Door, most=limits.body, key=key, known=known, free=free, log=log)
     if origins:  # outside the door: a browser asks leave without a key, and may read why it is refused
         allowed = ["content-type", "x-api-key", "authorization"]
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=allowed)

@@ -4,14 +4,13 @@ import hmac
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpad.server.problems import Problem
 
-_OPEN = ("/", "/healthz", "/style.css", "/app.js", "/draw.js", "/csv.js", "/docs", "/openapi.json")  # without a key
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -30,12 +29,22 @@ def to_stderr(line: dict[str, Any]) -> None:
 
 
 class Door:
-    """Checks requests before the app sees them, and logs what came of them; never a document's text."""
+    """Checks requests before the app sees them, and logs what came of them; never a document's text.
+
+    `known` are the paths where there is something, `free` those of them that need no key.
+    """
 
     def __init__(
-        self, app: ASGIApp, most: int, key: str | None = None, log: Callable[[dict[str, Any]], None] | None = to_stderr
+        self,
+        app: ASGIApp,
+        most: int,
+        key: str | None,
+        known: Set[str],
+        free: Set[str],
+        log: Callable[[dict[str, Any]], None] | None = to_stderr,
     ) -> None:
         self._app, self._most, self._log = app, most, log
+        self._known, self._free = known, free
         self._key = None if key is None else key.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,11 +73,13 @@ class Door:
         finally:
             if self._log is not None:
                 taken = round(1000 * (time.perf_counter() - start), 2)
-                line = {"at": round(time.time(), 3), "method": scope["method"], "path": _known(scope), "status": status}
+                # a log is no place for what strangers write into a path
+                path = scope["path"] if scope["path"] in self._known else "(unknown)"
+                line = {"at": round(time.time(), 3), "method": scope["method"], "path": path, "status": status}
                 self._log({**line, "ms": taken, "bytes": sent, **scope.get("logged", {})})
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
-        if self._key is not None and scope["path"] not in _OPEN and not self._knows(headers):
+        if self._key is not None and scope["path"] not in self._free and not self._knows(headers):
             return Problem(401, "this server wants an API key: send it in the header X-API-Key")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
@@ -117,9 +128,3 @@ async def refuse(problem: Problem, send: Send) -> None:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _known(scope: Scope) -> str:
-    """The path where there is something, else nothing: a log is no place for what strangers write there."""
-    path: str = scope["path"]
-    return path if "endpoint" in scope or path in _OPEN else "(unknown)"

@@ -9,9 +9,7 @@ from mpad.explain.layout import draw
 def drawn(model: str, explanation: Explanation) -> dict[str, Any]:
     """Plain values, as `ExplainResponse` has them."""
     drawing = draw(explanation)
-    occurrences: dict[str, list[int]] = {}
-    for place, word in enumerate(explanation.words):
-        occurrences.setdefault(word.word, []).append(place)
+    occurrences = explanation.places()
     return {
         "model": model,
         "label": str(explanation.label),
