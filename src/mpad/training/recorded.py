@@ -5,8 +5,9 @@ moves into those: ten folds are recorded once.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 import torch
@@ -145,11 +146,12 @@ class Recorded:
         """Launch every step of the epoch, and of its evaluation; the GPU runs behind."""
         self.network.train()
         self._total.zero_()
-        for documents, room in self._prepared.pop(0):
-            if room not in self._steps:
-                state = [x for values in self._adam.state.values() for x in values.values()]
-                changed = [*self._trained, *state, self._total]
-                self._steps[room] = self._recorder.record(documents, partial(self._step, room), changed)
+        epoch = self._prepared.pop(0)
+        for documents, room in _new(epoch, self._steps):
+            state = [x for values in self._adam.state.values() for x in values.values()]
+            changed = [*self._trained, *state, self._total]
+            self._steps[room] = self._recorder.record(documents, partial(self._step, room), changed)
+        for documents, room in epoch:
             self._steps[room].replay(documents)
         self.network.eval()
         found = [(self._total / len(self._documents))[None], self._evaluate(self._held)]
@@ -180,9 +182,9 @@ class Recorded:
     def _evaluate(self, planned: Sequence[tuple[Tensor, _Room]]) -> Tensor:
         """Loss and accuracy: (2,)."""
         self._sums.zero_()
+        for documents, room in _new(planned, self._checks):
+            self._checks[room] = self._recorder.record(documents, partial(self._check, room), [self._sums])
         for documents, room in planned:
-            if room not in self._checks:
-                self._checks[room] = self._recorder.record(documents, partial(self._check, room), [self._sums])
             self._checks[room].replay(documents)
         n = torch.stack([documents for documents, _ in planned]).ge(0).sum()
         loss, weight, right = self._sums
@@ -202,6 +204,13 @@ class Recorded:
         """Give the model its weights."""
         self._task.network.load_state_dict(self.network.state_dict())
         self._task.network.eval()
+
+
+def _new(planned: Sequence[tuple[Tensor, _Room]], recorded: dict[_Room, Recording]) -> Iterator[tuple[Tensor, _Room]]:
+    """A batch of each size that has not been recorded, the largest first: the others fit into its memory."""
+    found = {room: documents for documents, room in planned if room not in recorded}
+    for room in sorted(found, key=prod, reverse=True):
+        yield found[room], room
 
 
 def _graphs(corpus: Corpus) -> PlannedGraphs:
