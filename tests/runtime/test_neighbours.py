@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from mpad.graph import graphs_of_words, to_scipy
+from mpad.runtime.maps import Bias
 from mpad.runtime.neighbours import Clique, Path, WordGraphs, WordNeighbours
 from mpad.runtime.segments import Groups
 
@@ -24,8 +25,13 @@ def test_words_hear_what_the_matrix_says(master, renormalise):
         matrix /= np.maximum(matrix.sum(1, keepdims=True), 1e-30)
     matrix = matrix if master else matrix[:n, :n]
     x = np.random.default_rng(0).normal(size=(len(matrix), 3)).astype(np.float32)
-    heard = WordNeighbours(WordGraphs(graphs, master, renormalise), 0, words, master).heard(x)
-    assert np.allclose(heard, matrix @ x, atol=1e-5)
+    neighbours = WordNeighbours(WordGraphs(graphs, master, renormalise), 0, g, words)
+    assert np.allclose(neighbours.heard(x), matrix @ x, atol=1e-5)
+    x, bias = np.tile(x[:, :2], 8), Bias(np.linspace(-1, 1, 16, dtype=np.float32))  # 16 wide: compiled, where it is
+    expected = np.maximum(matrix @ x + bias.row, 0)
+    assert np.allclose(neighbours.heard_relu(x, bias), expected, atol=1e-5)
+    some = np.array([2, 0])
+    assert np.allclose(neighbours.heard_relu(x, bias, some), expected[some], atol=1e-5)
 
 
 def test_sentences_hear_the_others_or_the_one_before():

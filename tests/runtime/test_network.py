@@ -11,6 +11,7 @@ from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
 from mpad.models.config import VARIANTS, MPADConfig
 from mpad.models.mpad import MPAD
+from mpad.runtime import compiled as runtime_passes
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 
@@ -54,9 +55,14 @@ def all_options():
             yield variant, {"authors": authors, "renormalise": False, "steps": 4}
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(("variant", "options"), list(all_options()))
-def test_numpy_and_torch_give_the_same(variant, options):
-    model = random_model(variant, **options)
+def test_numpy_and_torch_give_the_same(variant, options, compiled, monkeypatch):
+    if compiled and not runtime_passes.fits(16):
+        pytest.skip("the compiled passes were not built, or do not run on this processor")
+    if not compiled:
+        monkeypatch.setattr(runtime_passes, "_library", None)
+    model = random_model(variant, **{"hidden": 16, **options})
     graphs = model.pack(texts(1))
     ours, theirs = model.answer(graphs), model.answer_by_torch(graphs)
     large = np.abs(theirs.logits).max(axis=1, keepdims=True).clip(min=1)  # without renormalisation sums grow

@@ -1,5 +1,6 @@
 """COMBINE, equations 5 and 6: how a node takes in its message."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,23 +30,36 @@ class GatedUpdate(nn.Module):
         self.from_reset = Linear(width, width, bias=False)  # U
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What `gate_forward` takes: the biases, W, the gates' U, and U."""
+        """What `update_forward` takes: the biases, W, the gates' U, and U."""
         return self.from_message.bias, self.from_message.weight, self.from_state.weight, self.from_reset.weight
 
     def forward(self, h: Tensor, m: Tensor) -> Tensor:
         """H, M → H'."""
-        updated: Tensor = _Gate.apply(h, m, *self.weights())  # type: ignore[no-untyped-call]
+        updated: Tensor = _Update.apply(h, m, None, None, *self.weights())  # type: ignore[no-untyped-call]
+        return updated
+
+    def hearing(self, h: Tensor, x: Tensor, last: Linear) -> Tensor:
+        """H, X → H' with M = X W₂ + b₂, the last map of an MLP: with it in front, a GPU needs no pass for M."""
+        updated: Tensor = _Update.apply(h, x, last.weight, last.bias, *self.weights())  # type: ignore[no-untyped-call]
         return updated
 
 
-def gate_forward(
-    h: Tensor, m: Tensor, bias: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Equation 6 in few passes: H', then R, Z and C in one array ([models,] nodes, 3 · width), and R ⊙ H."""
-    if kernels.run_on(h):
-        from mpad.nn.kernels.gate import gate_forward as on_gpu
+Gate = tuple[Tensor, Tensor, Tensor, Tensor]  # the biases, W, the gates' U, U
+Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
 
-        return on_gpu(h, m, bias, w, u, u_reset)
+
+def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Equation 6: H'; M, which is X where there is no map before it; R, Z, C side by side; R ⊙ H."""
+    if _in_one_kernel(h):
+        from mpad.nn.kernels.gate import update_forward as on_gpu
+
+        return on_gpu(h, x, hear, gate)
+    m = x
+    if hear is not None:
+        w2, b2, relu = hear
+        m = (x @ w2.mT).add_(b2.unsqueeze(-2))
+        m = m.relu_() if relu else m
+    bias, w, u, u_reset = gate
     width = h.shape[-1]
     rzc = (m @ w.mT).add_(bias.unsqueeze(-2))  # addmm would first write the bias into every row
     gates, c = rzc.split((2 * width, width), dim=-1)
@@ -53,27 +67,66 @@ def gate_forward(
     reset, update = gates.chunk(2, dim=-1)
     reset_h = reset * h
     add_product_(c, reset_h, u_reset.mT).tanh_()
-    return torch.lerp(h, c, update), rzc, reset_h
+    return torch.lerp(h, c, update), m, rzc, reset_h
 
 
-def gate_backward(
-    g: Tensor, h: Tensor, m: Tensor, rzc: Tensor, reset_h: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
-) -> tuple[Tensor, Tensor, *tuple[Tensor | None, ...]]:
-    """Gradients of `gate_forward` with respect to H, M, the biases, W, the gates' U, and U."""
-    if kernels.run_on(h):
-        from mpad.nn.kernels.gate import gate_gradients as on_gpu
+@dataclass(frozen=True)
+class UpdateGradients:
+    """Gradients of an update, by what they are of."""
 
-        d_rzc, d_h = on_gpu(g, h, rzc, u_reset)
-    else:
-        d_rzc, d_h = _gate_gradients(g, h, rzc, u_reset)
+    h: Tensor
+    x: Tensor
+    before: Tensor | None  # b, where X = ReLU(· + b); `x` is then the gradient of what stands in the brackets
+    hear: tuple[Tensor | None, Tensor | None]  # W₂, b₂
+    gate: tuple[Tensor | None, ...]
+
+
+def update_backward(
+    g: Tensor,
+    h: Tensor,
+    x: Tensor,
+    kept: tuple[Tensor, Tensor, Tensor],
+    hear: tuple[Tensor, bool] | None,
+    maps: tuple[Tensor, ...],
+    before: bool = False,
+) -> UpdateGradients:
+    """The derivative of `update_forward`: `kept` is what it gave beside H', `maps` are W and both U."""
+    m, rzc, reset_h = kept
+    if _in_one_kernel(h):
+        from mpad.nn.kernels.gate import update_backward as on_gpu
+        from mpad.nn.kernels.gate_weights import gate_weight_gradients
+
+        d_rzc, d_h, d_m, d_x, d_before = on_gpu(g, h, x, m, rzc, hear, maps, before)
+        of_gate, of_hear = gate_weight_gradients(d_rzc, d_m, m, h, reset_h, None if hear is None else x)
+        return UpdateGradients(d_h, d_x, d_before, of_hear, of_gate)
+    d_rzc, d_h, d_m, d_x, d_before = _gradients(g, h, x, m, rzc, hear, maps, before)
     d_gates, d_c = d_rzc.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
-    add_product_(d_h, d_gates, u)
     d_w, d_bias = weight_and_bias_gradient(d_rzc, m)
-    return d_h, d_rzc @ w, d_bias, d_w, weight_gradient(d_gates, h), weight_gradient(d_c, reset_h)
+    d_hear = (None, None) if hear is None else weight_and_bias_gradient(d_m, x)
+    d_gate = d_bias, d_w, weight_gradient(d_gates, h), weight_gradient(d_c, reset_h)
+    return UpdateGradients(d_h, d_x, d_before, d_hear, d_gate)
 
 
-def _gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of the pre-activations of R, Z, C side by side, and of H, all but its way through the gates' U."""
+def _in_one_kernel(h: Tensor) -> bool:
+    if not kernels.run_on(h):
+        return False
+    from mpad.nn.kernels.gate import WIDEST
+
+    return h.shape[-1] <= WIDEST
+
+
+def _gradients(
+    g: Tensor,
+    h: Tensor,
+    x: Tensor,
+    m: Tensor,
+    rzc: Tensor,
+    hear: tuple[Tensor, bool] | None,
+    maps: tuple[Tensor, ...],
+    before: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """Gradients of the pre-activations of R, Z, C; of H; of M before its ReLU; of X; of a bias before X."""
+    w, u, u_reset = maps
     r, z, c = rzc.chunk(3, dim=-1)
     d_rzc = torch.empty_like(rzc)
     d_r, d_z, d_c = d_rzc.chunk(3, dim=-1)
@@ -82,19 +135,35 @@ def _gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple
     torch.ops.aten.sigmoid_backward((c - h).mul_(g), z, grad_input=d_z)
     d_reset_h = d_c @ u_reset
     torch.ops.aten.sigmoid_backward(d_reset_h * h, r, grad_input=d_r)
-    return d_rzc, torch.sub(g, gz, out=gz).addcmul_(d_reset_h, r)
+    d_h = torch.sub(g, gz, out=gz).addcmul_(d_reset_h, r)
+    add_product_(d_h, d_rzc[..., : 2 * h.shape[-1]], u)
+    d_m = d_rzc @ w
+    if hear is None:
+        return d_rzc, d_h, d_m, d_m, None
+    w2, relu = hear
+    if relu:
+        torch.ops.aten.threshold_backward(d_m, m, 0, grad_input=d_m)
+    d_x = d_m @ w2
+    if before:
+        torch.ops.aten.threshold_backward(d_x, x, 0, grad_input=d_x)
+    return d_rzc, d_h, d_m, d_x, d_x.sum(-2) if before else None
 
 
-class _Gate(torch.autograd.Function):
+class _Update(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, m: Tensor, bias: Tensor, w: Tensor, u: Tensor, u_reset: Tensor) -> Tensor:
-        updated, rzc, reset_h = gate_forward(h, m, bias, w, u, u_reset)
-        ctx.save_for_backward(h, m, rzc, reset_h, w, u, u_reset)
+    def forward(ctx: Any, h: Tensor, x: Tensor, w2: Tensor | None, b2: Tensor | None, *gate: Tensor) -> Tensor:
+        hear = None if w2 is None or b2 is None else (w2, b2, False)
+        updated, *kept = update_forward(h, x, hear, gate)  # type: ignore[arg-type]
+        ctx.hears = hear is not None
+        ctx.save_for_backward(h, x, *kept, *gate[1:], *(hear[:1] if hear else ()))
         return updated
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return gate_backward(gradients[0], *ctx.saved_tensors)
+        h, x, m, rzc, reset_h, w, u, u_reset, *w2 = ctx.saved_tensors
+        hear = (w2[0], False) if ctx.hears else None
+        d = update_backward(gradients[0], h, x, (m, rzc, reset_h), hear, (w, u, u_reset))
+        return d.h, d.x, *d.hear, *d.gate
 
 
 class NeighboursOnly(nn.Module):

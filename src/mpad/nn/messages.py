@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.nn import kernels
-from mpad.nn.gate import GatedUpdate, NeighboursOnly, gate_backward, gate_forward
-from mpad.nn.linear import Linear, weight_gradient
-from mpad.nn.neighbours import Neighbours, bias_relu_, mean
+from mpad.nn.gate import GatedUpdate, NeighboursOnly, update_backward, update_forward
+from mpad.nn.linear import Linear
+from mpad.nn.neighbours import Neighbours, mean
 from mpad.nn.norm import BatchNorm
 from mpad.nn.rows import RepeatedRows, StackedRows, project
 
@@ -60,31 +59,17 @@ class _Step(torch.autograd.Function):
         ctx: Any, sent: Tensor, state: Tensor, neighbours: Neighbours, b1: Tensor, w2: Tensor, b2: Tensor, *gate: Tensor
     ) -> Tensor:
         inbox = neighbours.heard_relu(sent, b1)
-        message = bias_relu_(inbox @ w2.mT, b2)
-        updated, rzc, reset_h = gate_forward(state, message, *gate)
+        updated, *kept = update_forward(state, inbox, (w2, b2, True), gate)  # type: ignore[arg-type]
         ctx.neighbours = neighbours
-        ctx.save_for_backward(inbox, w2, state, message, rzc, reset_h, *gate[1:])
+        ctx.save_for_backward(state, inbox, *kept, w2, *gate[1:])
         return updated
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        inbox, w2, state, message, *rest = ctx.saved_tensors
-        d_state, d_message, *d_gate = gate_backward(gradients[0], state, message, *rest)
-        d_b2 = relu_backward_(d_message, message)
-        d_inbox = d_message @ w2
-        d_b1 = relu_backward_(d_inbox, inbox)
-        d_sent = ctx.neighbours.transposed(d_inbox)
-        return d_sent, d_state, None, d_b1, weight_gradient(d_message, inbox), d_b2, *d_gate
-
-
-def relu_backward_(g: Tensor, y: Tensor) -> Tensor:
-    """From the gradient of y = ReLU(x + b): that of x, in its place, and that of b."""
-    if kernels.run_on(g):
-        from mpad.nn.kernels.gate import relu_backward_ as on_gpu
-
-        return on_gpu(g, y)
-    torch.ops.aten.threshold_backward(g, y, 0, grad_input=g)
-    return g.sum(-2)
+        state, inbox, message, rzc, reset_h, w2, *maps = ctx.saved_tensors
+        kept = message, rzc, reset_h
+        d = update_backward(gradients[0], state, inbox, kept, (w2, True), tuple(maps), before=True)
+        return ctx.neighbours.transposed(d.x), d.h, None, d.before, *d.hear, *d.gate
 
 
 class AuthorsMessagePassing(nn.Module):
@@ -109,8 +94,10 @@ class AuthorsMessagePassing(nn.Module):
 
     def forward(self, h: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
-        entered = project(h, self.enter.weight) + self.enter.bias.unsqueeze(-2)
-        x = self.state(self.enter_norm(entered, neighbours.counted, relu=True))
-        inbox = mean(neighbours, project(x, self.sent.weight)) + self.sent.bias.unsqueeze(-2)
-        message = self.heard(self.sent_norm(inbox, neighbours.counted, relu=True))
-        return self.combine(x, message)
+        entered = project(h, self.enter.weight)
+        x = self.state(self.enter_norm(entered, neighbours.counted, relu=True, before=self.enter.bias))
+        inbox = mean(neighbours, project(x, self.sent.weight))
+        heard = self.sent_norm(inbox, neighbours.counted, relu=True, before=self.sent.bias)
+        if isinstance(self.combine, GatedUpdate):
+            return self.combine.hearing(x, heard, self.heard)
+        return self.combine(x, self.heard(heard))

@@ -39,7 +39,7 @@ class Neighbours(Protocol):
 def bias_relu_(x: Tensor, bias: Tensor) -> Tensor:
     """ReLU(x + b), in place."""
     if kernels.run_on(x):
-        from mpad.nn.kernels.gate import bias_relu_ as on_gpu
+        from mpad.nn.kernels.relu import bias_relu_ as on_gpu
 
         return on_gpu(x, bias)
     return x.add_(bias.unsqueeze(-2)).relu_()

@@ -15,26 +15,35 @@ class BatchNorm(nn.BatchNorm1d):
     `counted` (models, rows, 1) is 1 for rows that count and 0 for padding.
     """
 
-    def forward(self, input: Tensor, counted: Tensor | None = None, relu: bool = False) -> Tensor:
-        """Normalise the columns; with `relu`, give the ReLU of that."""
+    def forward(
+        self, input: Tensor, counted: Tensor | None = None, relu: bool = False, before: Tensor | None = None
+    ) -> Tensor:
+        """Normalise the columns; with `relu`, give the ReLU of that.
+
+        `before` is a bias that the input still lacks. It moves the mean and nothing else, so it is never added, and
+        has no gradient: only the running mean knows of it.
+        """
         if self.training and input.ndim == 3 and counted is not None and kernels.run_on(input):
             from mpad.nn.kernels.norm import Norm
 
             learnt, kept = (self.weight, self.bias), (self.running_mean, self.running_var, self.momentum)
-            return Norm.apply(input, *learnt, counted, *kept, self.eps, relu)  # type: ignore[no-untyped-call]
-        normal = self._plain(input) if input.ndim == 2 else self._stacked(input, counted)
+            return Norm.apply(input, *learnt, counted, *kept, self.eps, relu, before)  # type: ignore[no-untyped-call]
+        assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
+        mean = self.running_mean if before is None else self.running_mean - before.detach()  # as the input has it
+        normal = self._plain(input, mean) if input.ndim == 2 else self._stacked(input, counted, mean)
+        if before is not None and self.training:
+            with torch.no_grad():
+                self.running_mean.copy_(mean).add_(before)
         return functional.relu(normal) if relu else normal
 
-    def _plain(self, input: Tensor) -> Tensor:
-        if self.training and input.shape[0] < 2:
-            return functional.batch_norm(
-                input, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
-            )
-        return super().forward(input)
+    def _plain(self, input: Tensor, mean: Tensor) -> Tensor:
+        by_batch = self.training and input.shape[0] >= 2
+        step = 0.0 if self.momentum is None or not by_batch else self.momentum
+        return functional.batch_norm(input, mean, self.running_var, self.weight, self.bias, by_batch, step, self.eps)
 
-    def _stacked(self, x: Tensor, counted: Tensor | None) -> Tensor:
-        assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
-        mean, var = self.running_mean, self.running_var
+    def _stacked(self, x: Tensor, counted: Tensor | None, mean: Tensor) -> Tensor:
+        assert self.running_var is not None and self.momentum is not None
+        var = self.running_var
         if self.training:
             if counted is None:
                 counted = x.new_ones((*x.shape[:2], 1))

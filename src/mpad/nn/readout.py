@@ -28,53 +28,62 @@ class Attention(nn.Module):
 
     def forward(self, h: Tensor, groups: Groups) -> tuple[Tensor, Tensor]:
         """H → u, α."""
+        return self.beside(h, groups, h.shape[-2])[:2]
+
+    def beside(self, h: Tensor, groups: Groups, n_words: int) -> tuple[Tensor, Tensor, Tensor]:
+        """H → u, α over the first `n_words` of a model's rows, and the rows behind them."""
         weights = self.align.weight, self.align.bias, self.context.weight
         bounded = self.dense is not None
-        pooled, alpha = _Attend.apply(h, *weights, groups, bounded)  # type: ignore[no-untyped-call]
-        return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha
+        pooled, alpha, behind = _Attend.apply(h, *weights, groups, n_words, bounded)  # type: ignore[no-untyped-call]
+        return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha, behind
 
 
 class _Attend(torch.autograd.Function):
-    """H → u, α in few passes, with the derivative by hand. α is for looking at: no gradient flows back through it."""
+    """H → u, α and the rows behind the words, with the derivative by hand, so that H's gradient is written once.
+
+    α is for looking at: no gradient flows back through it.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, groups: Groups, bounded: bool
-    ) -> tuple[Tensor, Tensor]:
-        y = h @ w.mT
+        ctx: Any, h: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, groups: Groups, n_words: int, bounded: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        words, behind = h.split((n_words, h.shape[-2] - n_words), dim=-2)
         if groups.runs is not None and kernels.run_on(h):
             from mpad.nn.kernels.attention import attend
 
-            score, alpha, pooled = attend(h, y, bias, v, *groups.runs, bounded)
+            y, score, alpha, pooled = attend(words, w, bias, v, *groups.runs, bounded)
         else:
+            y = words @ w.mT
             y = (y if bias is None else y.add_(bias.unsqueeze(-2))).tanh_()
             score = (y @ v.mT).flatten()
             if bounded:
                 score.tanh_()
             alpha = segment_softmax(score, groups.owner, groups.n)
-            pooled = segment_sum((h * alpha.view(*h.shape[:-1], 1)).flatten(0, -2), groups.owner, groups.n)
+            pooled = segment_sum((words * alpha.view(*words.shape[:-1], 1)).flatten(0, -2), groups.owner, groups.n)
             pooled = pooled if h.ndim == 2 else pooled.view(h.shape[0], -1, h.shape[-1])
         ctx.save_for_backward(h, w, y, v, score, alpha)
-        ctx.has_bias, ctx.bounded, ctx.groups = bias is not None, bounded, groups
+        ctx.has_bias, ctx.bounded, ctx.groups, ctx.n_words = bias is not None, bounded, groups, n_words
         alpha = alpha.flatten()
         ctx.mark_non_differentiable(alpha)
-        return pooled, alpha
+        return pooled, alpha, behind.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         h, w, y, v, score, alpha = ctx.saved_tensors
+        g, _, g_behind = gradients
+        words = h[..., : ctx.n_words, :]
         if ctx.groups.runs is not None and kernels.run_on(h):
             from mpad.nn.kernels.attention import attend_backward
 
             base, size = ctx.groups.runs
-            g = gradients[0].contiguous()
-            d_h, d_y, d_score = attend_backward(g, h, y, v, score, alpha, base, size, ctx.bounded)
-            d_score = d_score[..., None]
+            d_h, d_y, d_v = attend_backward(g, g_behind, h, w, y, v, score, alpha, base, size, ctx.bounded)
         else:
-            d_h, d_y, d_score = _attend_backward(gradients[0], h, y, v, score, alpha, ctx.groups, ctx.bounded)
-        add_product_(d_h, d_y, w)
-        d_w, d_bias = weight_and_bias_gradient(d_y, h, ctx.has_bias)
-        return d_h, d_w, d_bias, weight_gradient(d_score, y), None, None
+            d_words, d_y, d_score = _attend_backward(g, words, y, v, score, alpha, ctx.groups, ctx.bounded)
+            d_h = torch.cat([add_product_(d_words, d_y, w), g_behind], dim=-2)
+            d_v = weight_gradient(d_score, y)
+        d_w, d_bias = weight_and_bias_gradient(d_y, words, ctx.has_bias)
+        return d_h, d_w, d_bias, d_v, None, None, None
 
 
 def _attend_backward(
@@ -110,8 +119,7 @@ class Readout(nn.Module):
     def forward(self, h: Tensor, groups: Groups, n_words: int) -> tuple[Tensor, Tensor]:
         """H → h_G, and the attention on each word: (words,). `n_words` of a model's rows are words."""
         if self.skip:
-            words, masters = h.split((n_words, h.shape[-2] - n_words), dim=-2)
-            pooled, alpha = self.attention(words, groups)
+            pooled, alpha, masters = self.attention.beside(h, groups, n_words)
             return torch.cat([pooled, masters], dim=-1), alpha
         if h.shape[-2] == n_words:
             return self.attention(h, groups)

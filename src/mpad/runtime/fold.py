@@ -10,7 +10,6 @@ At prediction batch norm is an affine map and dropout is nothing, so neighbourin
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,37 +17,12 @@ from numpy.typing import NDArray
 
 from mpad.models.config import MPADConfig
 from mpad.runtime.answer import Floats
+from mpad.runtime.compiled import PLAIN, RELU
+from mpad.runtime.maps import Affine, Bias, Product
 
 Weights = Mapping[str, NDArray[Any]]
 _EPSILON = 1e-5  # of torch's batch norm
 _HALF = np.float32(0.5)
-TILE = 512  # rows
-_ZEROS = np.zeros(TILE * 256, np.float32)  # comparing with an array is three times as fast as with a number
-
-
-@dataclass(frozen=True)
-class Affine:
-    """x W + b: (rows, in) → (rows, out)."""
-
-    w: Floats  # (in, out)
-    b: Floats  # (out,)
-
-    def __call__(self, x: Floats) -> Floats:
-        """Map rows."""
-        y: Floats = x @ self.w
-        return add_row(y, self._tiled)
-
-    @cached_property
-    def _tiled(self) -> Floats:
-        return tiled(self.b)
-
-    def then(self, after: "Affine") -> "Affine":
-        """Both maps, one behind the other, as one."""
-        return Affine(np.ascontiguousarray(self.w @ after.w), self.b @ after.w + after.b)
-
-    def scaled(self, scale: Floats | np.float32, shift: Floats | float = 0.0) -> "Affine":
-        """The map with its columns scaled and shifted."""
-        return Affine(self.w * scale, np.asarray(self.b * scale + shift, np.float32))
 
 
 @dataclass(frozen=True)
@@ -60,22 +34,21 @@ class Step:
     """
 
     enter: Callable[[Floats], tuple[Floats, ...]]  # (rows, in) → (rows, width) [, (rows, width), (rows, 2 · width)]
-    bias: Floats  # (TILE, width), tiled; added to the mean of what was heard, before a ReLU
+    bias: Bias  # (width,), added to the mean of what was heard, before a ReLU
     hear: Affine | None
     hear_relu: bool
-    gates: Affine | None  # → (rows, 2 · width): reset and update, both halved; its bias is in what `enter` gives
+    gates: Product | None  # → (rows, 2 · width): reset and update, both halved; its bias is in what `enter` gives
     candidate: Affine | None  # → (rows, width)
     reset: Floats | None  # (width, width), halved
 
-    def tell(self, heard: Floats) -> tuple[Floats, ...]:
-        """AGGREGATE, equation 4: the mean of what a row heard → its message.
+    def tell(self, x: Floats) -> tuple[Floats, ...]:
+        """AGGREGATE, equation 4: ReLU of what a row heard → its message.
 
-        With a GRU, the message's part in the gates and in the candidate instead. The argument is overwritten.
+        With a GRU, the message's part in the gates and in the candidate instead.
         """
-        x = relu(add_row(heard, self.bias))
         if self.hear is not None:
-            x = relu(self.hear(x)) if self.hear_relu else self.hear(x)
-        return (x,) if self.gates is None or self.candidate is None else (x @ self.gates.w, self.candidate(x))
+            x = self.hear(x, RELU if self.hear_relu else PLAIN)
+        return (x,) if self.gates is None or self.candidate is None else (self.gates(x), self.candidate(x))
 
 
 @dataclass(frozen=True)
@@ -96,22 +69,6 @@ class FoldedLevel:
     steps: list[Step]
     reads: list[Read]
     dense: Affine  # batch norm included
-
-
-def tiled(row: Floats) -> Floats:
-    """A row many times over: adding it to a matrix of its size takes half as long as adding one row to all."""
-    return np.ascontiguousarray(np.broadcast_to(row, (TILE, len(row))))
-
-
-def add_row(x: Floats, tile: Floats) -> Floats:
-    """Add the tile's row to all rows of x, in place."""
-    x += tile[: len(x)] if len(x) <= len(tile) else tile[0]
-    return x
-
-
-def relu(x: Floats) -> Floats:
-    """The larger of x and 0, in place."""
-    return np.maximum(x, _ZEROS[: x.size].reshape(x.shape) if x.size <= len(_ZEROS) else 0, out=x)
 
 
 def fold_level(weights: Weights, name: str, config: MPADConfig, n_steps: int, master: bool) -> FoldedLevel:
@@ -154,15 +111,15 @@ def _step(weights: Weights, name: str, config: MPADConfig) -> Step:
     if gated:
         both = linear(weights, f"{name}.combine.from_message")
         both = hear.then(both) if config.authors else both
-        gates = Affine(np.ascontiguousarray(both.w[:, : 2 * width]), both.b[: 2 * width]).scaled(_HALF)
+        gates = Product(both.w[:, : 2 * width] * _HALF)
         candidate = Affine(np.ascontiguousarray(both.w[:, 2 * width :]), both.b[2 * width :])
-        u = Affine(linear(weights, f"{name}.combine.from_state").w * _HALF, gates.b)
+        u = Affine(linear(weights, f"{name}.combine.from_state").w * _HALF, both.b[: 2 * width] * _HALF)
         reset = linear(weights, f"{name}.combine.from_reset").w * _HALF
-    enter = (_authors_enter if config.authors else _paper_enter)(weights, name, sent.w, u)
+    enter = (_authors_enter if config.authors else _paper_enter)(weights, name, Product(sent.w), u)
     merged = config.authors and gated
     return Step(
         enter,
-        tiled(np.asarray(bias, np.float32)),
+        Bias(np.asarray(bias, np.float32)),
         None if merged else hear,
         not config.authors,
         gates,
@@ -171,24 +128,26 @@ def _step(weights: Weights, name: str, config: MPADConfig) -> Step:
     )
 
 
-def _paper_enter(weights: Weights, name: str, sent: Floats, u: Affine | None) -> Callable[[Floats], tuple[Floats, ...]]:
+def _paper_enter(
+    weights: Weights, name: str, sent: Product, u: Affine | None
+) -> Callable[[Floats], tuple[Floats, ...]]:
     if u is None:
-        return lambda h: (h @ sent,)
+        return lambda h: (sent(h),)
     if f"{name}.state.weight" not in weights:
-        return lambda h: (h @ sent, h, u(h))
-    state = linear(weights, f"{name}.state").w  # the first step: word vectors → states
-    gates = Affine(state, np.zeros(len(u.w), np.float32)).then(u)
-    return lambda h: (h @ sent, h @ state, gates(h))
+        return lambda h: (sent(h), h, u(h))
+    state = Product(linear(weights, f"{name}.state").w)  # the first step: word vectors → states
+    gates = Affine(state.w, np.zeros(len(u.w), np.float32)).then(u)
+    return lambda h: (sent(h), state(h), gates(h))
 
 
 def _authors_enter(
-    weights: Weights, name: str, sent: Floats, u: Affine | None
+    weights: Weights, name: str, sent: Product, u: Affine | None
 ) -> Callable[[Floats], tuple[Floats, ...]]:
     first = linear(weights, f"{name}.enter").scaled(*_norm(weights, f"{name}.enter_norm"))
     second = linear(weights, f"{name}.state")
 
     def enter(h: Floats) -> tuple[Floats, ...]:
-        x = second(relu(first(h)))
-        return (x @ sent,) if u is None else (x @ sent, x, u(x))
+        x = second(first(h, RELU))
+        return (sent(x),) if u is None else (sent(x), x, u(x))
 
     return enter

@@ -1,23 +1,26 @@
 """Who hears whom, in NumPy: the same three kinds of graph as `nn.neighbours`, forwards only."""
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpad.graph.packed import PackedGraphs
+from mpad.runtime import compiled
 from mpad.runtime.answer import Floats
+from mpad.runtime.compiled import Ints
+from mpad.runtime.maps import Bias, relu
 from mpad.runtime.segments import Groups
 
-Ints = NDArray[np.int64]
 _FEW = 8  # edges; a node with more of them is summed by a product of its own
 
 
 class Neighbours(Protocol):
     """A graph over rows."""
 
-    def heard(self, x: Floats) -> Floats:
-        """D⁻¹ A x: (rows, width) → (rows, width)."""
+    def heard_relu(self, x: Floats, bias: Bias) -> Floats:
+        """ReLU(D⁻¹ A x + b): (rows, width) → (rows, width)."""
         ...
 
 
@@ -29,6 +32,7 @@ class WordGraphs:
     """
 
     def __init__(self, graphs: PackedGraphs, master: bool, renormalise: bool) -> None:
+        self.packed, self.master, self._renormalise = graphs, master, renormalise
         n = len(graphs.words)
         shift = np.repeat(graphs.node_start[:-1], graphs.edge_start[1:] - graphs.edge_start[:-1])
         source, target = graphs.source + shift, graphs.target + shift
@@ -48,6 +52,19 @@ class WordGraphs:
         self._many = np.flatnonzero(many)
         self.rest = np.flatnonzero(several | many)
         self._many_edges = _Edges(self._many, many, count, source, target, graphs.weight)
+
+    def in_c(self, begin: int, end: int) -> compiled.GraphsOfWords:
+        """Graphs begin … end − 1, for compiled passes."""
+        node_start, edge_start, *edges = self._places
+        parts = node_start + 8 * begin, edge_start + 8 * begin, *edges
+        return compiled.GraphsOfWords(*parts, end - begin, self.master, self._renormalise)
+
+    @cached_property
+    def _places(self) -> list[int]:
+        packed, kinds = self.packed, {"node_start": np.int64, "edge_start": np.int64, "weight": np.float32}
+        names = ("node_start", "edge_start", "source", "target", "weight")
+        self._held = [np.ascontiguousarray(getattr(packed, name), kinds.get(name, np.int32)) for name in names]
+        return [compiled.at(array) for array in self._held]
 
     def sum_several(self, x: Floats, to: Floats, begin: int, end: int) -> None:
         """Write what those of nodes begin … end − 1 hear that have several edges, or one of another weight than 1."""
@@ -77,18 +94,37 @@ class _Edges:
 
 
 class WordNeighbours:
-    """Some documents' graphs of words, with their master rows last: the mean of what each row hears."""
+    """The graphs of words begin … end − 1, with their master rows last: the mean of what each row hears."""
 
-    def __init__(self, graphs: WordGraphs, begin: int, words: Groups, master: bool) -> None:
-        end = begin + words.n_rows
-        self._graphs, self._begin, self._end, self._words, self._master = graphs, begin, end, words, master
-        self._source = graphs.only_source[begin:end] - begin
-        a, b = graphs.deaf.searchsorted((begin, end))
-        self._deaf = graphs.deaf[a:b] - begin  # words that no word stands before
-        self._share = self._part = None
-        if graphs.share is not None:
-            self._share = graphs.share[begin:end]
-            self._part = (1.0 / np.maximum(words.size, 1)).astype(np.float32)[:, None]
+    def __init__(self, graphs: WordGraphs, begin: int, end: int, words: Groups) -> None:
+        packed = graphs.packed
+        self._graphs, self._of, self._words, self._master = graphs, (begin, end), words, graphs.master
+        self._begin, self._end = (int(packed.node_start[graph]) for graph in (begin, end))
+        self._source = graphs.only_source[self._begin : self._end] - self._begin
+        a, b = graphs.deaf.searchsorted((self._begin, self._end))
+        self._deaf = graphs.deaf[a:b] - self._begin  # words that no word stands before
+
+    @property
+    def rest(self) -> Ints:
+        """The rows that do not hear just their master and one word: some words, and all masters."""
+        a, b = self._graphs.rest.searchsorted((self._begin, self._end))
+        n = self._words.n_rows
+        return np.concatenate([self._graphs.rest[a:b] - self._begin, np.arange(n, n + self._words.n)])
+
+    def words_before(self, index: Ints, nobody: int) -> Ints:
+        """The word before each row, by its number in `index`; where there is none, `nobody`: (rows,)."""
+        before = np.full(len(index), nobody)
+        before[: self._words.n_rows] = index.take(self._source)
+        before[self._deaf] = nobody
+        return before
+
+    def heard_relu(self, x: Floats, bias: Bias, rows: Ints | None = None) -> Floats:
+        """ReLU(D⁻¹ A x + b), of all rows or of some."""
+        if compiled.fits(x.shape[1]):
+            heard = compiled.hear(self._graphs.in_c(*self._of), x, bias.row)
+            return heard if rows is None else heard.take(rows, axis=0)
+        heard = self.heard(x)
+        return relu(bias.add_to(heard if rows is None else heard.take(rows, axis=0)))
 
     def heard(self, x: Floats) -> Floats:
         """D⁻¹ A x."""
@@ -100,31 +136,11 @@ class WordNeighbours:
         if self._master:
             words += x[n:].take(self._words.owner, axis=0)
             y[n:] = self._words.sum(x[:n])
-        if self._share is not None and self._part is not None:
-            words *= self._share
+        if self._graphs.share is not None:
+            words *= self._graphs.share[self._begin : self._end]
             if self._master:
-                y[n:] *= self._part
+                y[n:] *= (1.0 / np.maximum(self._words.size, 1)).astype(np.float32)[:, None]
         return y
-
-    def words_before(self, index: NDArray[np.integer], nobody: int) -> NDArray[np.integer]:
-        """The word before each row, by its number in `index`; where there is none, `nobody`: (rows,)."""
-        before = np.full(len(index), nobody, index.dtype)
-        before[: self._words.n_rows] = index.take(self._source)
-        before[self._deaf] = nobody
-        return before
-
-    def heard_by_rest(self, x: Floats) -> tuple[Ints, Floats]:
-        """The rows that do not hear just their master and one word, and their part of D⁻¹ A x, averaged."""
-        assert self._share is not None and self._part is not None and self._master
-        n, begin = self._words.n_rows, self._begin
-        y = np.empty(x.shape, np.float32)
-        self._graphs.sum_several(x, y[:n], begin, self._end)
-        a, b = self._graphs.rest.searchsorted((begin, self._end))
-        words = self._graphs.rest[a:b] - begin
-        heard = np.concatenate([y.take(words, axis=0), self._words.sum(x[:n])])
-        heard[: len(words)] += x[n:].take(self._words.owner.take(words), axis=0)
-        heard *= np.concatenate([self._share.take(words, axis=0), self._part])
-        return np.concatenate([words, np.arange(n, len(x))]), heard
 
 
 class Clique:
@@ -134,6 +150,10 @@ class Clique:
         self._documents = documents
         others = np.maximum(documents.size - 1, 1)[documents.owner, None].astype(np.float32)
         self._divisor = others if renormalise else np.ones_like(others)
+
+    def heard_relu(self, x: Floats, bias: Bias) -> Floats:
+        """ReLU(D⁻¹ A x + b)."""
+        return relu(bias.add_to(self.heard(x)))
 
     def heard(self, x: Floats) -> Floats:
         """D⁻¹ A x."""
@@ -146,6 +166,10 @@ class Path:
     def __init__(self, documents: Groups) -> None:
         owner = documents.owner
         self._follows = np.concatenate([np.zeros(min(len(owner), 1), bool), owner[1:] == owner[:-1]])[:, None]
+
+    def heard_relu(self, x: Floats, bias: Bias) -> Floats:
+        """ReLU(D⁻¹ A x + b)."""
+        return relu(bias.add_to(self.heard(x)))
 
     def heard(self, x: Floats) -> Floats:
         """D⁻¹ A x."""

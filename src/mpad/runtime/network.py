@@ -7,14 +7,19 @@ from numpy.typing import NDArray
 
 from mpad.graph.packed import PackedGraphs
 from mpad.models.config import MPADConfig
+from mpad.runtime import compiled
 from mpad.runtime.answer import Answer, Floats, join
-from mpad.runtime.fold import Affine, FoldedLevel, Read, Step, Weights, fold_level, linear, relu
+from mpad.runtime.compiled import RELU, TANH, Ints
+from mpad.runtime.fold import FoldedLevel, Read, Weights, fold_level, linear
+from mpad.runtime.maps import Affine
 from mpad.runtime.neighbours import Neighbours, WordGraphs, WordNeighbours, sentence_graph
 from mpad.runtime.segments import Groups
 from mpad.runtime.table import WordTable
+from mpad.runtime.update import Told, combine
 
-_NODES = 500  # words answered together: their states stay in the cache
+_NODES = 500  # words answered together by NumPy: their states stay in the cache
 _GRAPHS = 40  # likewise graphs: sums over them are products with a (graphs, words) matrix
+_COMPILED = 8  # times as many where passes are compiled: what is done between them weighs more there
 
 
 class Network:
@@ -33,7 +38,8 @@ class Network:
     def __call__(self, graphs: PackedGraphs) -> Answer:
         """Answer on every document."""
         prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
-        return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs)])
+        times = _COMPILED if compiled.fits(self.config.hidden) else 1
+        return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, times)])
 
     def _answer(self, graphs: PackedGraphs, prepared: WordGraphs, first: int, last: int) -> Answer:
         """Answer on documents first … last − 1."""
@@ -42,29 +48,29 @@ class Network:
         start, end = int(graphs.document_start[first]), int(graphs.document_start[last])
         node_start = graphs.node_start[start : end + 1]
         words = Groups(node_start - node_start[0])
-        neighbours = WordNeighbours(prepared, int(node_start[0]), words, config.master_node)
-        index = graphs.words[node_start[0] : node_start[-1]]
+        neighbours = WordNeighbours(prepared, start, end, words)
+        index = graphs.words[node_start[0] : node_start[-1]].astype(np.int64)
         if config.master_node:
-            index = np.concatenate([index, np.full(words.n, config.n_words, index.dtype)])
+            index = np.concatenate([index, np.full(words.n, config.n_words)])
         entered = self._table.entered(index)
-        told = self._table.told(entered[0], index, neighbours)
-        vectors, attention = _run(self._words, entered, neighbours, words, told)
+        told = self._table.told(index, neighbours)
+        vectors, attention = _run(self._words, entered, index, told, neighbours, words)
         sentence_attention = None
         if self._sentences is not None:
             documents = Groups(of_document)
             graph = sentence_graph(documents, config.variant == "path", config.renormalise)
             entered = self._sentences.steps[0].enter(vectors) if self._sentences.steps else (vectors,)
-            vectors, sentence_attention = _run(self._sentences, entered, graph, documents)
+            vectors, sentence_attention = _run(self._sentences, entered, None, None, graph, documents)
         return Answer(self._classes(vectors), vectors, attention, sentence_attention)
 
 
-def _chunks(graphs: PackedGraphs) -> Iterator[tuple[int, int]]:
+def _chunks(graphs: PackedGraphs, times: int) -> Iterator[tuple[int, int]]:
     """Documents in runs of a few hundred words, at least one each."""
     first, n = 0, len(graphs)
     nodes = graphs.node_start[graphs.document_start]
     while first < n or n == first == 0:
-        by_nodes = int(np.searchsorted(nodes, nodes[first] + _NODES, side="right")) - 1
-        limit = graphs.document_start[first] + _GRAPHS
+        by_nodes = int(np.searchsorted(nodes, nodes[first] + times * _NODES, side="right")) - 1
+        limit = graphs.document_start[first] + times * _GRAPHS
         by_graphs = int(np.searchsorted(graphs.document_start, limit, side="right")) - 1
         last = min(max(min(by_nodes, by_graphs), first + 1), n)
         yield first, last
@@ -76,45 +82,30 @@ def _chunks(graphs: PackedGraphs) -> Iterator[tuple[int, int]]:
 def _run(
     level: FoldedLevel,
     entered: tuple[Floats, ...],
+    index: Ints | None,
+    told: Told | None,
     neighbours: Neighbours,
     groups: Groups,
-    told: tuple[Floats, ...] | None = None,
 ) -> tuple[Floats, Floats]:
     """What the first step's `enter` gave, and what its rows were told, if that is known → vectors, attention.
 
-    (rows, width) → (groups, width), (steps, rows).
+    (rows, width) → (groups, width), (steps, rows). With an `index`, row i is row index[i] of what was entered.
     """
     read, attention = [], []
     h = entered[-1]
     for t, reader in enumerate(level.reads):
         if level.steps:
             step = level.steps[t]
-            h = _combine(step, entered, step.tell(neighbours.heard(entered[0])) if t or told is None else told)
+            if told is None:
+                says = entered[0] if index is None else entered[0].take(index, axis=0)
+                told = Told(step.tell(neighbours.heard_relu(says, step.bias)))
+            h, index, told = combine(step, entered, index, told), None, None
             if t + 1 < len(level.steps):
                 entered = level.steps[t + 1].enter(h)
         part, alpha = _readout(reader, h, groups)
         read.append(part)
         attention.append(alpha)
-    return relu(level.dense(np.concatenate(read, axis=1))), np.stack(attention)
-
-
-def _combine(step: Step, entered: tuple[Floats, ...], told: tuple[Floats, ...]) -> Floats:
-    """COMBINE, equations 5 and 6, from what rows know of themselves and what they were told."""
-    if step.reset is None:
-        return told[0]
-    _, state, gates = entered
-    gates += told[0]
-    np.tanh(gates, out=gates)
-    gates += 1.0  # twice the gates
-    width = state.shape[1]
-    c = told[1]
-    c += (gates[:, :width] * state) @ step.reset
-    np.tanh(c, out=c)
-    c -= state
-    c *= gates[:, width:]
-    c *= 0.5
-    c += state
-    return c
+    return level.dense(np.concatenate(read, axis=1), RELU), np.stack(attention)
 
 
 def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
@@ -122,8 +113,14 @@ def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
     words = h[: groups.n_rows]
     if not read.skip and len(h) > groups.n_rows:
         return _readout_with_masters(read, h, groups)
-    alpha = groups.softmax(_score(read, words), read.small)
-    pooled = _pooled(read.dense, groups.sum(words, alpha))
+    if compiled.fits(h.shape[1]):
+        pooled, alpha = compiled.attend(
+            words, groups.start, read.align.w, read.align.b, read.context, read.dense is not None
+        )
+    else:
+        alpha = groups.softmax(_score(read, words), read.small)
+        pooled = groups.sum(words, alpha)
+    pooled = _pooled(read.dense, pooled)
     return (np.concatenate([pooled, h[groups.n_rows :]], axis=1) if read.skip else pooled), alpha
 
 
@@ -140,10 +137,9 @@ def _readout_with_masters(read: Read, h: Floats, groups: Groups) -> tuple[Floats
 
 
 def _score(read: Read, h: Floats) -> Floats:
-    y = read.align(h)
-    score: Floats = np.tanh(y, out=y) @ read.context
+    score: Floats = read.align(h, TANH) @ read.context
     return score if read.dense is None else np.tanh(score)
 
 
 def _pooled(dense: Affine | None, pooled: Floats) -> Floats:
-    return pooled if dense is None else relu(dense(pooled))
+    return pooled if dense is None else dense(pooled, RELU)

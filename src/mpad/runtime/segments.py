@@ -12,7 +12,7 @@ class Groups:
     """Rows in runs: group g owns rows start[g]:start[g + 1]."""
 
     def __init__(self, start: NDArray[np.int64]) -> None:
-        self.size = start[1:] - start[:-1]
+        self.start, self.size = start, start[1:] - start[:-1]
         self.n, self.n_rows = len(self.size), int(start[-1])
         self.owner = np.repeat(np.arange(self.n), self.size)
         self._filled = np.flatnonzero(self.size)

@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.runtime.answer import Floats
+from mpad.runtime.compiled import Ints
 from mpad.runtime.fold import Step
+from mpad.runtime.maps import relu
 from mpad.runtime.neighbours import WordNeighbours
+from mpad.runtime.update import Told
 
 
 class WordTable:
@@ -23,7 +26,7 @@ class WordTable:
         self._tells = averaged and step.reset is not None  # a word and its master: half of what each says
         master = step.enter(np.zeros((1, vectors.shape[1]), np.float32))
         self._master_says = master[0]
-        told = step.tell(master[0].copy()) if self._tells else ()
+        told = self._tell(master[0].copy()) if self._tells else ()
         self._entered, self._told = (
             [np.empty((len(vectors) + 1, part.shape[1]), np.float32) for part in parts] for parts in (master, told)
         )
@@ -33,26 +36,28 @@ class WordTable:
         self._known[-1] = True
 
     def entered(self, index: NDArray[np.integer]) -> tuple[Floats, ...]:
-        """What the step's `enter` gives for these words: (rows, …) each."""
+        """What the step's `enter` gives, a row a word; of these words it is known afterwards."""
         known = self._known.take(index)
         if not known.all():
             self._learn(np.unique(index[~known]))
-        return tuple(table.take(index, axis=0) for table in self._entered)
+        return tuple(self._entered)
 
     def _learn(self, words: NDArray[np.integer]) -> None:
         entered = self._step.enter(self._vectors[words].astype(np.float32))
-        told = self._step.tell((entered[0] + self._master_says) * np.float32(0.5)) if self._tells else ()
+        told = self._tell((entered[0] + self._master_says) * np.float32(0.5)) if self._tells else ()
         for table, rows in zip([*self._entered, *self._told], [*entered, *told], strict=True):
             table[words] = rows
         self._known[words] = True
 
-    def told(self, says: Floats, index: NDArray[np.integer], neighbours: WordNeighbours) -> tuple[Floats, ...] | None:
-        """What each row is told at the first step, as the step's `tell` would give it; None where no table has it."""
+    def _tell(self, heard: Floats) -> tuple[Floats, ...]:
+        return self._step.tell(relu(self._step.bias.add_to(heard)))
+
+    def told(self, index: Ints, neighbours: WordNeighbours) -> Told | None:
+        """What each row is told at the first step; None where no table has it."""
         if not self._tells:
             return None
         before = neighbours.words_before(index, nobody=len(self._known) - 1)
-        told = tuple(table.take(before, axis=0) for table in self._told)
-        rest, heard = neighbours.heard_by_rest(says)
-        for part, rows in zip(told, self._step.tell(heard), strict=True):
-            part[rest] = rows
-        return told
+        rest = neighbours.rest
+        before[rest] = np.arange(-1, -1 - len(rest), -1)
+        heard = neighbours.heard_relu(self._entered[0].take(index, axis=0), self._step.bias, rest)
+        return Told(tuple(self._told), before, self._step.tell(heard))

@@ -50,6 +50,10 @@ def stacked(corpus, documents=DOCUMENTS):
     return stack_batches([corpus.take(row[row >= 0].to(DEVICE)) for row in documents[0]])
 
 
+def trained(network):
+    return [parameter for parameter in network.parameters() if parameter.requires_grad]
+
+
 def losses(network, batch):
     logits = network(batch).logits
     weight = torch.arange(1.0, 4.0, device=DEVICE)
@@ -72,14 +76,14 @@ def all_options():
 def test_answers_and_gradients(variant, options, kernels_everywhere):
     network, corpus = networks(variant, options)
     plain = losses(network, stacked(corpus))
-    gradients = torch.autograd.grad(plain[1], [p for p in network.parameters() if p.requires_grad])
+    gradients = torch.autograd.grad(plain[1], trained(network), materialize_grads=True)
     averages = [buffer.clone() for name, buffer in network.named_buffers() if "running" in name]
     again, _ = networks(variant, options)
     kernels_everywhere["on"] = True
     batch = planned(corpus)
     fast = losses(again, batch)
     assert torch.allclose(fast[0], plain[0], atol=1e-4)
-    by_kernels = torch.autograd.grad(fast[1], [p for p in again.parameters() if p.requires_grad])
+    by_kernels = torch.autograd.grad(fast[1], trained(again), materialize_grads=True)
     for (name, _), one, other in zip(again.named_parameters(), by_kernels, gradients, strict=False):
         assert torch.allclose(one, other, atol=1e-3 * max(1.0, float(other.abs().max())), rtol=1e-3), name
     for one, other in zip([b for name, b in again.named_buffers() if "running" in name], averages, strict=True):

@@ -5,39 +5,35 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mpad.nn.kernels.gate import _tanh
-from mpad.nn.kernels.tiles import grid_of_rows, strides, tile_of
+from mpad.nn.kernels.gate import WIDEST, precision, product, product_back, tanh, weight
+from mpad.nn.kernels.tiles import grid_of_rows, matrix, slab, strides, tile_of
+from mpad.nn.kernels.zeros import zeros
 
 _ROWS = 32
 
 
 @triton.jit
 def _scores(
-    y,
-    bias,
-    bias_slab,
-    v,
-    v_slab,
-    score,
-    rows,
-    BIAS: tl.constexpr,
-    BOUNDED: tl.constexpr,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+    h, h_slab, h_row, w, w_slab, y, bias, bias_slab, v, v_slab, score, rows,
+    BIAS: tl.constexpr, BOUNDED: tl.constexpr, MAPS: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
     at = y + (model * rows + row)[:, None] * D + column[None, :]
-    aligned = tl.load(at, inside, 0.0)
+    if MAPS:
+        x = tl.load(h + model * h_slab + row[:, None] * h_row + column[None, :], inside, 0.0)
+        aligned = product(x, weight(w + model * w_slab, 0, D, BLOCK), tl.zeros((ROWS, BLOCK), tl.float32), PRECISION)
+    else:
+        aligned = tl.load(at, inside, 0.0)
     if BIAS:
         aligned += tl.load(bias + model * bias_slab + column, column < D, 0.0)[None, :]
-    aligned = _tanh(aligned)
+    aligned = tanh(aligned)
     tl.store(at, aligned, inside)
     s = tl.sum(aligned * tl.load(v + model * v_slab + column, column < D, 0.0)[None, :], 1)
     if BOUNDED:
-        s = _tanh(s)
+        s = tanh(s)
     tl.store(score + model * rows + row, s, row < rows)
 
 
@@ -87,8 +83,10 @@ def _pool(
 
 @triton.jit
 def _pool_backward(
-    d_pooled, d_slab, d_row, h, h_slab, h_row, y, v, v_slab, score, alpha, base, size, d_h, d_y, d_score, n, g,
-    BOUNDED: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    d_pooled, d_slab, d_row, d_behind, behind_slab, behind_row, h, h_slab, h_row, w, w_slab, y, v, v_slab,
+    score, alpha, base, size, d_h, d_y, d_v, n, g, rows_in_all,
+    BOUNDED: tl.constexpr, MAPS: tl.constexpr, BEHIND: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     model, graph = tl.program_id(1).to(tl.int64), tl.program_id(0)
     column = tl.arange(0, BLOCK)
@@ -98,9 +96,12 @@ def _pool_backward(
     context = tl.load(v + model * v_slab + column, in_row, 0.0)
     h += model * h_slab + begin * h_row
     flat = model * n + begin
+    if BEHIND:  # each graph has one row behind all words
+        to = tl.load(d_behind + model * behind_slab + graph * behind_row + column, in_row, 0.0)
+        tl.store(d_h + (model * rows_in_all + n + graph) * D + column, to, in_row)
+    d_h += (model * rows_in_all + begin) * D
     if graph == g - 1:  # the dummy document
-        _clear(d_score + flat, count, 1, 1, ROWS)
-        _clear(d_h + flat * D, count, D, BLOCK, ROWS)
+        _clear(d_h, count, D, BLOCK, ROWS)
         _clear(d_y + flat * D, count, D, BLOCK, ROWS)
         count = count * 0
     k = tl.arange(0, ROWS)
@@ -110,6 +111,7 @@ def _pool_backward(
         rows = tl.load(h + (start + k)[:, None] * h_row + column[None, :], inside[:, None] & in_row[None, :], 0.0)
         shared += tl.load(alpha + flat + start + k, inside, 0.0) * tl.sum(rows * given[None, :], 1)
     mean = tl.sum(shared, 0)
+    to_v = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, count, ROWS):
         inside = start + k < count
         both = inside[:, None] & in_row[None, :]
@@ -121,38 +123,40 @@ def _pool_backward(
             d *= 1.0 - s * s
         at = (flat + start + k)[:, None] * D + column[None, :]
         aligned = tl.load(y + at, both, 0.0)
-        tl.store(d_score + flat + start + k, d, inside)
-        tl.store(d_y + at, d[:, None] * context[None, :] * (1.0 - aligned * aligned), both)
-        tl.store(d_h + at, a[:, None] * given[None, :], both)
+        to_v += tl.sum(d[:, None] * aligned, 0)
+        to_y = d[:, None] * context[None, :] * (1.0 - aligned * aligned)
+        to_h = a[:, None] * given[None, :]
+        if MAPS:
+            to_h = product_back(to_y, weight(w + model * w_slab, 0, D, BLOCK), to_h, PRECISION)
+        tl.store(d_y + at, to_y, both)
+        tl.store(d_h + (start + k)[:, None] * D + column[None, :], to_h, both)
+    tl.atomic_add(d_v + model * D + column, to_v, in_row, sem="relaxed")
 
 
 def attend(
-    h: Tensor, y: Tensor, bias: Tensor | None, v: Tensor, base: Tensor, size: Tensor, bounded: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """H, H W_A → scores and α (models, words), u (models, graphs, width); y becomes tanh(H W_A + b)."""
+    h: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, base: Tensor, size: Tensor, bounded: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """H, W_A → tanh(H W_A + b); scores and α (models, words); u (models, graphs, width)."""
     models, n, width = h.shape
     g = base.shape[1]
+    maps = width <= WIDEST
+    y = h.new_empty(h.shape) if maps else h @ w.mT
     score, alpha = y.new_empty(models, n), y.new_empty(models, n)
     pooled = y.new_empty(models, g, width)
     tile = tile_of(width, _ROWS)
     _scores[grid_of_rows(h, tile[2])](
-        y,
-        *((v, 0) if bias is None else (bias, bias.stride(0))),
-        v,
-        v.stride(0),
-        score,
-        n,
-        bias is not None,
-        bounded,
-        *tile,
-    )
+        h, *strides(h), *matrix(w), y, *slab(v if bias is None else bias), v, v.stride(0), score, n,
+        bias is not None, bounded, maps, precision(), *tile,
+    )  # fmt: skip
     _pool[(g, models)](h, *strides(h), score, base, size, alpha, pooled, n, g, *tile)
-    return score, alpha, pooled
+    return y, score, alpha, pooled
 
 
 def attend_backward(
     d_pooled: Tensor,
+    d_behind: Tensor,
     h: Tensor,
+    w: Tensor,
     y: Tensor,
     v: Tensor,
     score: Tensor,
@@ -161,13 +165,18 @@ def attend_backward(
     size: Tensor,
     bounded: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of H (all but its way through y), of H W_A + b, and of the scores."""
-    models, n, width = h.shape
+    """Gradients of H, the rows behind its words included; of H W_A + b; and of v."""
+    models, n, width = y.shape
     g = base.shape[1]
-    d_h, d_y = (torch.empty(h.shape, dtype=h.dtype, device=h.device) for _ in range(2))
-    d_score = torch.empty_like(score)
+    maps = width <= WIDEST
+    d_h, d_y = torch.empty(h.shape, dtype=h.dtype, device=h.device), torch.empty_like(y)
+    d_v = zeros(h, v.shape)
+    d_pooled = d_pooled if d_pooled.stride(-1) == 1 else d_pooled.contiguous()
     _pool_backward[(g, models)](
-        d_pooled, *strides(d_pooled), h, *strides(h), y, v, v.stride(0), score, alpha, base, size, d_h, d_y, d_score,
-        n, g, bounded, *tile_of(width, _ROWS),
+        d_pooled, *strides(d_pooled), d_behind, *strides(d_behind), h, *strides(h), *matrix(w), y, v, v.stride(0),
+        score, alpha, base, size, d_h, d_y, d_v, n, g, h.shape[1],
+        bounded, maps, h.shape[1] > n, precision(), *tile_of(width, _ROWS),
     )  # fmt: skip
-    return d_h, d_y, d_score
+    if not maps:
+        d_h[:, :n].baddbmm_(d_y, w)
+    return d_h, d_y, d_v

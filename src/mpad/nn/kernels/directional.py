@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mpad.nn.kernels.gate import _tanh
+from mpad.nn.kernels.gate import tanh
 
 _BLOCK = 64  # features of a program
 
@@ -28,7 +28,7 @@ def _forward(
     own = tl.load(b + at + j * D, inside, 0.0)
     total, mixed = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
     for i in range(begin, end):
-        e = tl.exp(c * _tanh((tl.load(a + at + i * D, inside, 0.0) + own) / c))
+        e = tl.exp(c * tanh((tl.load(a + at + i * D, inside, 0.0) + own) / c))
         total += e
         mixed += e * tl.load(h + at + i * D, inside, 0.0)
     tl.store(s + at + j * D, tl.where(total > 0, mixed / tl.where(total > 0, total, 1.0), 0.0), inside)
@@ -50,7 +50,7 @@ def _backward_of_self(
     pull = tl.load(g + at + j * D, inside, 0.0) / tl.where(total > 0, total, 1.0)
     found = tl.zeros((BLOCK,), tl.float32)
     for i in range(begin, end):
-        t = _tanh((tl.load(a + at + i * D, inside, 0.0) + own) / c)
+        t = tanh((tl.load(a + at + i * D, inside, 0.0) + own) / c)
         found += tl.exp(c * t) * pull * (tl.load(h + at + i * D, inside, 0.0) - mixed) * (1.0 - t * t)
     tl.store(d_b + at + j * D, found, inside)
 
@@ -68,7 +68,7 @@ def _backward_of_other(
     own, state = tl.load(a + at + i * D, inside, 0.0), tl.load(h + at + i * D, inside, 0.0)
     of_score, of_state = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
     for j in range(begin, end):
-        t = _tanh((own + tl.load(b + at + j * D, inside, 0.0)) / c)
+        t = tanh((own + tl.load(b + at + j * D, inside, 0.0)) / c)
         total = tl.load(z + at + j * D, inside, 1.0)
         pull = tl.exp(c * t) / tl.where(total > 0, total, 1.0) * tl.load(g + at + j * D, inside, 0.0)
         of_state += pull

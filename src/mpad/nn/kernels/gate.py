@@ -1,186 +1,193 @@
-"""The gate's element-wise parts, and ReLU with its bias, between matrix products."""
+"""A node takes in its message, in one kernel each way: six products and what stands between them.
+
+A program holds some rows in registers and reads the weights, which all programs share, from the cache. The map that
+ends the message's MLP can run in front: then messages are written once and never read forwards.
+"""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from mpad.nn.kernels.tiles import grid_of_rows, strides, tile_of
+from mpad.nn.kernels.tiles import grid_of_rows, matrix, power_of_two, slab, strides
 from mpad.nn.kernels.zeros import zeros
 
-_ROWS = 16
+WIDEST = 128  # columns of a row that registers hold beside its gates
+_NUMBERS = 4_096  # of a tile
 
 
 @triton.jit
-def _sigmoid(x):
+def sigmoid(x):
     return 1.0 / (1.0 + tl.exp(-x))
 
 
 @triton.jit
-def _tanh(x):
+def tanh(x):
     return 2.0 / (1.0 + tl.exp(-2.0 * x)) - 1.0
 
 
 @triton.jit
-def _open(
-    pre,
-    from_state,
-    bias,
-    bias_slab,
-    h,
-    h_slab,
-    h_row,
-    reset_h,
-    rows,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ROWS: tl.constexpr,
-):
-    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (column < D)
-    at = model * rows + row
-    state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
-    r = tl.load(pre + at * 3 * D + column, inside, 0.0) + tl.load(from_state + at * 2 * D + column, inside, 0.0)
-    r = _sigmoid(r + tl.load(bias + model * bias_slab + column, column < D, 0.0))
-    z = tl.load(pre + at * 3 * D + D + column, inside, 0.0) + tl.load(from_state + at * 2 * D + D + column, inside, 0.0)
-    z = _sigmoid(z + tl.load(bias + model * bias_slab + D + column, column < D, 0.0))
-    tl.store(pre + at * 3 * D + column, r, inside)
-    tl.store(pre + at * 3 * D + D + column, z, inside)
-    tl.store(reset_h + at * D + column, r * state, inside)
+def weight(w, first, D: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows first … first + D − 1 of a weight, whose rows lie end to end: (out, in)."""
+    o, i = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    return tl.load(w + (first + o) * D + i, (o < D) & (i < D), 0.0)
 
 
 @triton.jit
-def _update(
-    pre,
-    from_reset,
-    bias,
-    bias_slab,
-    h,
-    h_slab,
-    h_row,
-    out,
-    rows,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ROWS: tl.constexpr,
-):
-    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (column < D)
-    at = model * rows + row
-    c = tl.load(pre + at * 3 * D + 2 * D + column, inside, 0.0) + tl.load(from_reset + at * D + column, inside, 0.0)
-    c = _tanh(c + tl.load(bias + model * bias_slab + 2 * D + column, column < D, 0.0))
-    z = tl.load(pre + at * 3 * D + D + column, inside, 0.0)
-    state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
-    tl.store(pre + at * 3 * D + 2 * D + column, c, inside)
-    tl.store(out + at * D + column, state + z * (c - state), inside)
+def product(x, w, onto, PRECISION: tl.constexpr):
+    """X Wᵀ, added to `onto`."""
+    return tl.dot(x, tl.trans(w), onto, input_precision=PRECISION)
 
 
 @triton.jit
-def _update_backward(
-    g, g_slab, g_row, h, h_slab, h_row, rzc, d_rzc, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
-):
+def product_back(g, w, onto, PRECISION: tl.constexpr):
+    """G W, added to `onto`."""
+    return tl.dot(g, w, onto, input_precision=PRECISION)
+
+
+@triton.jit
+def _forward(
+    h, h_slab, h_row, x, x_slab, x_row, w2, w2_slab, b2, b2_slab, bias, bias_slab, w, w_slab, u, u_slab, v, v_slab,
+    message, rzc, reset_h, out, rows,
+    HEARS: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, BLOCK)[None, :]
+    in_row = column < D
+    inside = (row < rows) & in_row
+    at = (model * rows + row) * D + column
+    gates = (model * rows + row) * 3 * D + column
+    none = tl.zeros((ROWS, BLOCK), tl.float32)
+    state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
+    m = tl.load(x + model * x_slab + row * x_row + column, inside, 0.0)
+    if HEARS:
+        m = product(m, weight(w2 + model * w2_slab, 0, D, BLOCK), none, PRECISION)
+        m += tl.load(b2 + model * b2_slab + column, in_row, 0.0)
+        if RELU:
+            m = tl.maximum(m, 0.0)
+        tl.store(message + at, m, inside)
+    bias += model * bias_slab
+    w += model * w_slab
+    u += model * u_slab
+    r = product(m, weight(w, 0, D, BLOCK), none, PRECISION)
+    r = product(state, weight(u, 0, D, BLOCK), r, PRECISION)
+    r = sigmoid(r + tl.load(bias + column, in_row, 0.0))
+    tl.store(rzc + gates, r, inside)
+    r *= state
+    tl.store(reset_h + at, r, inside)
+    c = product(m, weight(w, 2 * D, D, BLOCK), none, PRECISION)
+    c = product(r, weight(v + model * v_slab, 0, D, BLOCK), c, PRECISION)
+    c = tanh(c + tl.load(bias + 2 * D + column, in_row, 0.0))
+    tl.store(rzc + gates + 2 * D, c, inside)
+    z = product(m, weight(w, D, D, BLOCK), none, PRECISION)
+    z = product(state, weight(u, D, D, BLOCK), z, PRECISION)
+    z = sigmoid(z + tl.load(bias + D + column, in_row, 0.0))
+    tl.store(rzc + gates + D, z, inside)
+    tl.store(out + at, state + z * (c - state), inside)
+
+
+@triton.jit
+def _backward(
+    g, g_slab, g_row, h, h_slab, h_row, x, message, rzc, w2, w2_slab, w, w_slab, u, u_slab, v, v_slab,
+    d_rzc, d_h, d_m, d_x, sums, rows,
+    HEARS: tl.constexpr, RELU: tl.constexpr, BEFORE: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (column < D)
-    at = (model * rows + row) * 3 * D + column
-    z, c = tl.load(rzc + at + D, inside, 0.0), tl.load(rzc + at + 2 * D, inside, 0.0)
-    state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
+    at = (model * rows + row) * D + column
+    gates = (model * rows + row) * 3 * D + column
+    none = tl.zeros((ROWS, BLOCK), tl.float32)
+    w += model * w_slab
+    u += model * u_slab
     given = tl.load(g + model * g_slab + row * g_row + column, inside, 0.0)
-    tl.store(d_rzc + at + D, given * (c - state) * z * (1.0 - z), inside)
-    tl.store(d_rzc + at + 2 * D, given * z * (1.0 - c * c), inside)
-
-
-@triton.jit
-def _open_backward(
-    g,
-    g_slab,
-    g_row,
-    h,
-    h_slab,
-    h_row,
-    rzc,
-    d_reset_h,
-    d_rzc,
-    d_h,
-    rows,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ROWS: tl.constexpr,
-):
-    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (column < D)
-    at = model * rows + row
-    r = tl.load(rzc + at * 3 * D + column, inside, 0.0)
-    z = tl.load(rzc + at * 3 * D + D + column, inside, 0.0)
     state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
-    given = tl.load(g + model * g_slab + row * g_row + column, inside, 0.0)
-    d = tl.load(d_reset_h + at * D + column, inside, 0.0)
-    tl.store(d_rzc + at * 3 * D + column, d * state * r * (1.0 - r), inside)
-    tl.store(d_h + at * D + column, given * (1.0 - z) + d * r, inside)
+    z, c = tl.load(rzc + gates + D, inside, 0.0), tl.load(rzc + gates + 2 * D, inside, 0.0)
+    d_z = given * (c - state) * z * (1.0 - z)
+    d_c = given * z * (1.0 - c * c)
+    to_h = given * (1.0 - z)
+    tl.store(d_rzc + gates + D, d_z, inside)
+    tl.store(d_rzc + gates + 2 * D, d_c, inside)
+    to_m = product_back(d_c, weight(w, 2 * D, D, BLOCK), none, PRECISION)
+    to_m = product_back(d_z, weight(w, D, D, BLOCK), to_m, PRECISION)
+    to_h = product_back(d_z, weight(u, D, D, BLOCK), to_h, PRECISION)
+    d_reset = product_back(d_c, weight(v + model * v_slab, 0, D, BLOCK), none, PRECISION)
+    r = tl.load(rzc + gates, inside, 0.0)
+    d_r = d_reset * state * r * (1.0 - r)
+    to_h += d_reset * r
+    tl.store(d_rzc + gates, d_r, inside)
+    tl.store(d_h + at, product_back(d_r, weight(u, 0, D, BLOCK), to_h, PRECISION), inside)
+    to_m = product_back(d_r, weight(w, 0, D, BLOCK), to_m, PRECISION)
+    if RELU:
+        to_m = tl.where(tl.load(message + at, inside, 0.0) > 0.0, to_m, 0.0)
+    tl.store(d_m + at, to_m, inside)
+    if HEARS:
+        to_x = product_back(to_m, weight(w2 + model * w2_slab, 0, D, BLOCK), none, PRECISION)
+        if BEFORE:
+            to_x = tl.where(tl.load(x + at, inside, 0.0) > 0.0, to_x, 0.0)
+            one = tl.arange(0, BLOCK)
+            tl.atomic_add(sums + model * D + one, tl.sum(to_x, 0), one < D, sem="relaxed")
+        tl.store(d_x + at, to_x, inside)
 
 
-@triton.jit
-def _bias_relu(x, bias, bias_slab, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
-    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (column < D)
-    at = x + (model * rows + row) * D + column
-    y = tl.load(at, inside, 0.0) + tl.load(bias + model * bias_slab + column, column < D, 0.0)
-    tl.store(at, tl.maximum(y, 0.0), inside)
-
-
-@triton.jit
-def _relu_backward(g, y, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
-    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, BLOCK)
-    inside = (row < rows) & (column < D)[None, :]
-    at = (model * rows + row) * D + column[None, :]
-    d = tl.where(tl.load(y + at, inside, 0.0) > 0.0, tl.load(g + at, inside, 0.0), 0.0)
-    tl.store(g + at, d, inside)
-    tl.atomic_add(sums + model * D + column, tl.sum(d, 0), column < D, sem="relaxed")
-
-
-def gate_forward(
-    h: Tensor, m: Tensor, bias: Tensor, w: Tensor, u: Tensor, u_reset: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What `nn.gate.gate_forward` computes: H', (R, Z, C), R ⊙ H."""
+def update_forward(
+    h: Tensor, x: Tensor, hear: tuple[Tensor, Tensor, bool] | None, gate: tuple[Tensor, Tensor, Tensor, Tensor]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What `nn.gate.update_forward` computes: H', M, (R, Z, C), R ⊙ H."""
     rows, width = h.shape[-2:]
-    rzc = m @ w.mT
-    reset_h, updated = torch.empty(h.shape, dtype=h.dtype, device=h.device), torch.empty_like(m)
-    tile = rows, *tile_of(width, _ROWS)
-    grid = grid_of_rows(h, tile[-1])
-    _open[grid](rzc, h @ u.mT, bias, bias.stride(0), h, *strides(h), reset_h, *tile)
-    _update[grid](rzc, reset_h @ u_reset.mT, bias, bias.stride(0), h, *strides(h), updated, *tile)
-    return updated, rzc, reset_h
+    bias, *maps = gate
+    updated, message, reset_h = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for _ in range(3))
+    rzc = x.new_empty(*x.shape[:-1], 3 * width)
+    w2, b2, relu = hear or (maps[0], bias, False)
+    tile = _tile(width)
+    _forward[grid_of_rows(h, tile[-1])](
+        h, *strides(h), x, *strides(x), *matrix(w2), *slab(b2), *slab(bias), *matrix(maps[0]), *matrix(maps[1]),
+        *matrix(maps[2]), message, rzc, reset_h, updated, rows, hear is not None, relu, precision(), *tile,
+        num_warps=_warps(width),
+    )  # fmt: skip
+    return updated, x if hear is None else message, rzc, reset_h
 
 
-def gate_gradients(g: Tensor, h: Tensor, rzc: Tensor, u_reset: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of the pre-activations of R, Z, C side by side, and of H, all but its way through the gates' U."""
+def update_backward(
+    g: Tensor,
+    h: Tensor,
+    x: Tensor,
+    message: Tensor,
+    rzc: Tensor,
+    hear: tuple[Tensor, bool] | None,
+    maps: tuple[Tensor, ...],
+    before: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """Gradients of the pre-activations of R, Z, C; of H; of the message before its ReLU; of X; of a bias before X.
+
+    `before`: X is ReLU(· + b); its gradient is that of what stands in the brackets, and the last is b's.
+    """
     rows, width = h.shape[-2:]
-    d_rzc, d_h = torch.empty_like(rzc), torch.empty(h.shape, dtype=h.dtype, device=h.device)
-    tile = rows, *tile_of(width, _ROWS)
-    grid = grid_of_rows(h, tile[-1])
-    _update_backward[grid](g, *strides(g), h, *strides(h), rzc, d_rzc, *tile)
-    d_reset_h = d_rzc[..., 2 * width :] @ u_reset
-    _open_backward[grid](g, *strides(g), h, *strides(h), rzc, d_reset_h, d_rzc, d_h, *tile)
-    return d_rzc, d_h
+    d_rzc = torch.empty_like(rzc)
+    d_h, d_m, d_x = (torch.empty(message.shape, dtype=h.dtype, device=h.device) for _ in range(3))
+    sums = zeros(d_m, (*d_m.shape[:-2], width)) if before else None
+    w2, relu = hear or (maps[0], False)
+    tile = _tile(width)
+    _backward[grid_of_rows(h, tile[-1])](
+        g, *strides(g), h, *strides(h), x, message, rzc, *matrix(w2), *matrix(maps[0]), *matrix(maps[1]),
+        *matrix(maps[2]), d_rzc, d_h, d_m, d_x, d_m if sums is None else sums, rows,
+        hear is not None, relu, before, precision(), *tile, num_warps=_warps(width),
+    )  # fmt: skip
+    return d_rzc, d_h, d_m, d_m if hear is None else d_x, sums
 
 
-def bias_relu_(x: Tensor, bias: Tensor) -> Tensor:
-    """ReLU(x + b), in place; x contiguous."""
-    rows, width = x.shape[-2:]
-    tile = tile_of(width, _ROWS)
-    _bias_relu[grid_of_rows(x, tile[2])](x, bias, bias.stride(0), rows, *tile)
-    return x
+def precision() -> str:
+    """How products round their factors."""
+    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
-def relu_backward_(g: Tensor, y: Tensor) -> Tensor:
-    """The gradient of y = ReLU(x + b) with respect to x, in place, both contiguous; and with respect to b."""
-    rows, width = g.shape[-2:]
-    sums = zeros(g, (*g.shape[:-2], width))
-    tile = tile_of(width, 2 * _ROWS)
-    _relu_backward[grid_of_rows(g, tile[2])](g, y, sums, rows, *tile)
-    return sums
+def _tile(width: int) -> tuple[int, int, int]:
+    """Columns, the tile's width, and its rows."""
+    block = power_of_two(width)
+    return width, block, max(16, min(64, _NUMBERS // block))
+
+
+def _warps(width: int) -> int:
+    return 4 if width <= 64 else 8

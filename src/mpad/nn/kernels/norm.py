@@ -7,20 +7,23 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mpad.nn.kernels.tiles import grid_of_rows, tile_of
+from mpad.nn.kernels.tiles import grid_of_rows, slab, tile_of
 from mpad.nn.kernels.zeros import zeros
 
 _ROWS = 32
 
 
 @triton.jit
-def _sums(x, counted, shift, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+def _sums(
+    x, counted, shift, before, before_slab, sums, rows,
+    BEFORE: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     """Σ, Σ² of x − shift over the rows that count, and their number: (models, 3, width)."""
     model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
     c = tl.load(counted + model * rows + row, row < rows, 0.0)[:, None]
-    s = tl.load(shift + model * D + column, column < D, 0.0)[None, :]
+    s = _running(shift, before, before_slab, model, column, BEFORE, D)[None, :]
     value = (tl.load(x + (model * rows + row)[:, None] * D + column[None, :], inside, 0.0) - s) * c
     at = sums + model * 3 * D + column
     tl.atomic_add(at, tl.sum(value, 0), column < D, sem="relaxed")
@@ -29,7 +32,18 @@ def _sums(x, counted, shift, sums, rows, D: tl.constexpr, BLOCK: tl.constexpr, R
 
 
 @triton.jit
-def _statistics(sums, shift, running_mean, running_var, model, column, eps, D: tl.constexpr):
+def _running(running_mean, before, before_slab, model, column, BEFORE: tl.constexpr, D: tl.constexpr):
+    """The running mean, less the bias that the input lacks."""
+    mean = tl.load(running_mean + model * D + column, column < D, 0.0)
+    if BEFORE:
+        mean -= tl.load(before + model * before_slab + column, column < D, 0.0)
+    return mean
+
+
+@triton.jit
+def _statistics(
+    sums, running_mean, running_var, before, before_slab, model, column, eps, BEFORE: tl.constexpr, D: tl.constexpr
+):
     """Mean and 1/√(var + ε) to normalise by, the batch's unbiased variance, and whether it has one."""
     at = sums + model * 3 * D + column
     inside = column < D
@@ -37,37 +51,24 @@ def _statistics(sums, shift, running_mean, running_var, model, column, eps, D: t
     enough = n >= 2.0
     off = tl.load(at, inside, 0.0) / n
     var = tl.maximum(tl.load(at + D, inside, 0.0) / n - off * off, 0.0)
-    mean = off + tl.load(shift + model * D + column, inside, 0.0)
+    old = _running(running_mean, before, before_slab, model, column, BEFORE, D)
     unbiased = var * n / tl.maximum(n - 1.0, 1.0)
-    old = tl.load(running_mean + model * D + column, inside, 0.0)
-    mean = tl.where(enough, mean, old)
+    mean = tl.where(enough, off + old, old)
     var = tl.where(enough, var, tl.load(running_var + model * D + column, inside, 1.0))
     return mean, 1.0 / tl.sqrt(var + eps), unbiased, enough, n
 
 
 @triton.jit
 def _normalise(
-    x,
-    sums,
-    shift,
-    running_mean,
-    running_var,
-    weight,
-    bias,
-    bias_slab,
-    y,
-    kept,
-    eps,
-    rows,
-    RELU: tl.constexpr,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+    x, sums, running_mean, running_var, before, before_slab, weight, bias, bias_slab, y, kept, eps, rows,
+    RELU: tl.constexpr, BEFORE: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
-    mean, rstd, unbiased, enough, n = _statistics(sums, shift, running_mean, running_var, model, column, eps, D)
+    mean, rstd, unbiased, enough, n = _statistics(
+        sums, running_mean, running_var, before, before_slab, model, column, eps, BEFORE, D
+    )
     at = (model * rows + row)[:, None] * D + column[None, :]
     scale = rstd * tl.load(weight + model * D + column, column < D, 0.0)
     offset = tl.load(bias + model * bias_slab + column, column < D, 0.0)
@@ -76,11 +77,14 @@ def _normalise(
         value = tl.maximum(value, 0.0)
     tl.store(y + at, value, inside)
     if tl.program_id(0) == 0:  # for the derivative and the running averages
-        to = kept + model * 4 * D + column
+        to = kept + model * 5 * D + column
         tl.store(to, mean, column < D)
         tl.store(to + D, rstd, column < D)
         tl.store(to + 2 * D, unbiased, column < D)
         tl.store(to + 3 * D, tl.where(enough, 1.0 / n, 0.0), column < D)
+        if BEFORE:
+            mean += tl.load(before + model * before_slab + column, column < D, 0.0)
+        tl.store(to + 4 * D, mean, column < D)
 
 
 @triton.jit
@@ -95,8 +99,8 @@ def _gradient_sums(
     given = tl.load(g + at, inside, 0.0)
     if RELU:
         given = tl.where(tl.load(y + at, inside, 0.0) > 0.0, given, 0.0)
-    mean = tl.load(kept + model * 4 * D + column, column < D, 0.0)[None, :]
-    rstd = tl.load(kept + model * 4 * D + D + column, column < D, 0.0)[None, :]
+    mean = tl.load(kept + model * 5 * D + column, column < D, 0.0)[None, :]
+    rstd = tl.load(kept + model * 5 * D + D + column, column < D, 0.0)[None, :]
     hat = (tl.load(x + at, inside, 0.0) - mean) * rstd
     tl.atomic_add(sums + model * 2 * D + column, tl.sum(given, 0), column < D, sem="relaxed")
     tl.atomic_add(sums + model * 2 * D + D + column, tl.sum(given * hat, 0), column < D, sem="relaxed")
@@ -126,9 +130,9 @@ def _gradient(
     if RELU:
         given = tl.where(tl.load(y + at, inside, 0.0) > 0.0, given, 0.0)
     c = tl.load(counted + model * rows + row, row < rows, 0.0)[:, None]
-    mean = tl.load(kept + model * 4 * D + column, column < D, 0.0)[None, :]
-    rstd = tl.load(kept + model * 4 * D + D + column, column < D, 0.0)[None, :]
-    share = tl.load(kept + model * 4 * D + 3 * D + column, column < D, 0.0)[None, :]
+    mean = tl.load(kept + model * 5 * D + column, column < D, 0.0)[None, :]
+    rstd = tl.load(kept + model * 5 * D + D + column, column < D, 0.0)[None, :]
+    share = tl.load(kept + model * 5 * D + 3 * D + column, column < D, 0.0)[None, :]
     hat = (tl.load(x + at, inside, 0.0) - mean) * rstd
     all_g = tl.load(sums + model * 2 * D + column, column < D, 0.0)[None, :]
     all_gx = tl.load(sums + model * 2 * D + D + column, column < D, 0.0)[None, :]
@@ -142,33 +146,22 @@ class Norm(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, counted: Tensor, running_mean: Tensor, running_var: Tensor,
-        momentum: float, eps: float, relu: bool,
+        momentum: float, eps: float, relu: bool, before: Tensor | None,
     ) -> Tensor:  # fmt: skip
         """Normalise."""
         x, weight = x.contiguous(), weight.contiguous()
         models, rows, width = x.shape
-        sums, kept, y = zeros(x, (models, 3, width)), x.new_empty(models, 4, width), torch.empty_like(x)
+        sums, kept, y = zeros(x, (models, 3, width)), x.new_empty(models, 5, width), torch.empty_like(x)
         tile = tile_of(width, _ROWS)
         grid = grid_of_rows(x, tile[2])
-        _sums[grid](x, counted, running_mean, sums, rows, *tile)
+        lacks = before is not None
+        added = slab(bias if before is None else before)
+        _sums[grid](x, counted, running_mean, *added, sums, rows, lacks, *tile)
         _normalise[grid](
-            x,
-            sums,
-            running_mean,
-            running_mean,
-            running_var,
-            weight,
-            bias,
-            bias.stride(0),
-            y,
-            kept,
-            eps,
-            rows,
-            relu,
-            *tile,
+            x, sums, running_mean, running_var, *added, weight, *slab(bias), y, kept, eps, rows, relu, lacks, *tile
         )
         step = momentum * (kept[:, 3] > 0).to(x.dtype)
-        running_mean.lerp_(kept[:, 0], step)
+        running_mean.lerp_(kept[:, 4], step)
         running_var.lerp_(kept[:, 2], step)
         ctx.save_for_backward(x, y, weight, counted, kept)
         ctx.relu = relu
@@ -185,4 +178,4 @@ class Norm(torch.autograd.Function):
         grid = grid_of_rows(x, tile[-1])
         _gradient_sums[grid](g, x, y, kept, sums, rows, *tile)
         _gradient[grid](g, x, y, counted, kept, sums, weight, d_x, rows, *tile)
-        return d_x, sums[:, 1], sums[:, 0], *(None,) * 6
+        return d_x, sums[:, 1], sums[:, 0], *(None,) * 7

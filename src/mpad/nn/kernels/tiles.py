@@ -23,6 +23,17 @@ def strides(x: Tensor) -> tuple[int, int]:
     return 0 if x.ndim == 2 else x.stride(0), x.stride(-2)
 
 
+def slab(row: Tensor) -> tuple[Tensor, int]:
+    """A row of numbers, one a model where there are several, and how far apart they are."""
+    return row, 0 if row.ndim == 1 else row.stride(0)
+
+
+def matrix(w: Tensor) -> tuple[Tensor, int]:
+    """A weight, one a model where there are several, and how far apart they are."""
+    assert w.stride(-1) == 1 and w.stride(-2) == w.shape[-1], "kernels read weights whose rows lie end to end"
+    return w, 0 if w.ndim == 2 else w.stride(0)
+
+
 def power_of_two(n: int) -> int:
     """The width of a tile that holds n columns."""
     return max(16, triton.next_power_of_2(n))

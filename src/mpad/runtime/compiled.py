@@ -1,0 +1,115 @@
+"""The passes of native/passes.c, where they were built and this processor can run them; else NumPy does it all."""
+
+import ctypes
+from ctypes import POINTER, Structure, c_int, c_long, c_void_p
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.runtime.answer import Floats
+
+Ints = NDArray[np.int64]
+PLAIN, RELU, TANH = range(3)
+_LANES, _WIDEST = 16, 256  # as in passes.c
+
+
+class _Combine(Structure):
+    _fields_ = [
+        (name, c_void_p)
+        for name in "own told states gates told_gates told_new rest_gates rest_new u".split()
+    ]  # fmt: skip
+
+
+class GraphsOfWords(Structure):
+    """Some graphs, as C sees them; it does not keep their arrays alive."""
+
+    _fields_ = [
+        *[(name, c_void_p) for name in "node_start edge_start source target weight".split()],
+        *[(name, c_long) for name in ("n", "master", "mean")],
+    ]
+
+
+def _load() -> Any:
+    """The library, or None where it was not built or does not run here."""
+    for suffix in EXTENSION_SUFFIXES:
+        file = Path(__file__).with_name(f"_passes{suffix}")
+        if not file.exists() or ctypes.sizeof(c_long) != 8:
+            continue
+        try:
+            found = ctypes.CDLL(str(file))
+        except OSError:
+            continue
+        found.mpad_affine.argtypes = [c_void_p, c_long, c_long, c_void_p, c_long, c_void_p, c_void_p, c_int]
+        found.mpad_combine.argtypes = [POINTER(_Combine), c_long, c_long, c_void_p]
+        found.mpad_attend.argtypes = [
+            c_void_p, c_void_p, c_long, c_long, c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_long
+        ]  # fmt: skip
+        found.mpad_hear.argtypes = [POINTER(GraphsOfWords), c_void_p, c_long, c_void_p, c_void_p]
+        for name in ("mpad_affine", "mpad_combine", "mpad_attend", "mpad_hear"):
+            getattr(found, name).restype = None
+        if found.mpad_ready():
+            return found
+    return None
+
+
+_library = _load()
+
+
+def fits(*widths: int) -> bool:
+    """Whether there are compiled passes for rows this wide."""
+    return _library is not None and all(width % _LANES == 0 and 0 < width <= _WIDEST for width in widths)
+
+
+def at(x: NDArray[Any]) -> int:
+    """Where an array begins."""
+    assert x.flags.c_contiguous, "compiled passes read rows that lie end to end"
+    return int(x.__array_interface__["data"][0])
+
+
+def affine(x: Floats, w: Floats, b: Floats | None, how: int) -> Floats:
+    """[ReLU or tanh of] x W + b."""
+    rows, (n_in, n_out) = len(x), w.shape
+    y = np.empty((rows, n_out), np.float32)
+    _library.mpad_affine(at(x), rows, n_in, at(w), n_out, None if b is None else at(b), at(y), how)
+    return y
+
+
+def combine(
+    n: int,
+    own: Ints | None,
+    told: Ints | None,
+    states: Floats,
+    gates: Floats,
+    told_rows: tuple[Floats, Floats],
+    rest: tuple[Floats, Floats] | None,
+    u: Floats,
+) -> Floats:
+    """The new states of n rows; see `passes.combine`."""
+    width = states.shape[1]
+    out = np.empty((n, width), np.float32)
+    rests = (None, None) if rest is None else rest
+    arrays = own, told, states, gates, *told_rows, *rests, u
+    _library.mpad_combine(_Combine(*[None if array is None else at(array) for array in arrays]), n, width, at(out))
+    return out
+
+
+def attend(
+    h: Floats, start: Ints, align: Floats, bias: Floats, context: Floats, bounded: bool
+) -> tuple[Floats, Floats]:
+    """Rows of groups → their weighted sums and weights: (rows, width) → (groups, width), (rows,)."""
+    groups, width = len(start) - 1, h.shape[1]
+    alpha = np.empty(int(start[-1] - start[0]), np.float32)
+    pooled = np.empty((groups, width), np.float32)
+    places = at(h), at(start), groups, width, at(align), at(bias), at(context), bounded, at(alpha), at(pooled)
+    _library.mpad_attend(*places, width)
+    return pooled, alpha
+
+
+def hear(graphs: GraphsOfWords, x: Floats, bias: Floats) -> Floats:
+    """ReLU(D⁻¹ A x + b) over graphs of words."""
+    y = np.empty(x.shape, np.float32)
+    _library.mpad_hear(graphs, at(x), x.shape[1], at(bias), at(y))
+    return y

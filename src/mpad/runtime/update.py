@@ -1,0 +1,59 @@
+"""COMBINE, equations 5 and 6: what rows know of themselves and what they were told → their new states."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpad.runtime import compiled
+from mpad.runtime.answer import Floats
+from mpad.runtime.compiled import Ints
+from mpad.runtime.fold import Step
+
+
+@dataclass(frozen=True)
+class Told:
+    """What rows were told: the message, or with a GRU its part in the gates and in the candidate.
+
+    With an `index`, row i was told row index[i] of `parts`, or, where that is negative, row −1 − index[i] of `rest`.
+    """
+
+    parts: tuple[Floats, ...]
+    index: Ints | None = None
+    rest: tuple[Floats, ...] | None = None
+
+    def rows(self) -> list[Floats]:
+        """What each row was told."""
+        if self.index is None or self.rest is None:
+            return list(self.parts)
+        others = np.flatnonzero(self.index < 0)
+        found = [part.take(self.index, axis=0, mode="wrap") for part in self.parts]
+        for part, rest in zip(found, self.rest, strict=True):
+            part[others] = rest.take(-1 - self.index[others], axis=0)
+        return found
+
+
+def combine(step: Step, entered: tuple[Floats, ...], index: Ints | None, told: Told) -> Floats:
+    """New states of all rows; with an `index`, row i is row index[i] of what `entered` holds. (rows, width)."""
+    if step.reset is None:
+        return told.rows()[0]
+    _, state, gates = entered
+    if compiled.fits(state.shape[1]):
+        n = len(state) if index is None else len(index)
+        parts, rest = (told.parts[0], told.parts[1]), None if told.rest is None else (told.rest[0], told.rest[1])
+        return compiled.combine(n, index, told.index, state, gates, parts, rest, step.reset)
+    if index is None:
+        gates = gates.copy() if gates.base is not None else gates
+    else:
+        state, gates = state.take(index, axis=0), gates.take(index, axis=0)
+    told_gates, c = told.rows()
+    gates += told_gates
+    np.tanh(gates, out=gates)
+    gates += 1.0  # twice the gates
+    width = state.shape[1]
+    c += (gates[:, :width] * state) @ step.reset
+    np.tanh(c, out=c)
+    c -= state
+    c *= gates[:, width:]
+    c *= 0.5
+    c += state
+    return c
