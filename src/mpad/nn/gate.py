@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mpad.nn import kernels
+from mpad.nn import compiled, kernels
 from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
 
 
@@ -54,6 +54,8 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
         from mpad.nn.kernels.gate import update_forward as on_gpu
 
         return on_gpu(h, x, hear, gate)
+    if compiled.run_on(h):
+        return compiled.update_forward(h, x, hear, gate)
     m = x
     if hear is not None:
         w2, b2, relu = hear
@@ -99,6 +101,12 @@ def update_backward(
         d_rzc, d_h, d_m, d_x, d_before = on_gpu(g, h, x, m, rzc, hear, maps, before)
         of_gate, of_hear = gate_weight_gradients(d_rzc, d_m, m, h, reset_h, None if hear is None else x)
         return UpdateGradients(d_h, d_x, d_before, of_hear, of_gate)
+    if compiled.run_on(h):
+        d_rzc, d_h, d_m, d_x, d_before = compiled.update_backward(g, h, x, m, rzc, hear, maps, before)
+        d_gates, d_c = d_rzc.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
+        pairs = [(d_rzc, m, True), (d_gates, h, False), (d_c, reset_h, False), (d_m, x, True)]
+        (d_w, d_bias), (d_u, _), (d_reset, _), *last = compiled.outer_products(pairs if hear else pairs[:3])
+        return UpdateGradients(d_h, d_x, d_before, last[0] if hear else (None, None), (d_bias, d_w, d_u, d_reset))
     d_rzc, d_h, d_m, d_x, d_before = _gradients(g, h, x, m, rzc, hear, maps, before)
     d_gates, d_c = d_rzc.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     d_w, d_bias = weight_and_bias_gradient(d_rzc, m)

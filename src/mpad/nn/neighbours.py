@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpad.graph.batch import GraphBatch, renormalised
 from mpad.graph.planned import PlannedBatch
-from mpad.nn import kernels
+from mpad.nn import compiled, kernels
 from mpad.nn.segments import segment_sum
 
 
@@ -96,6 +96,8 @@ class WordNeighbours:
         self._owner = batch.owner if master else None
         self._share = share[:, None]  # (n_nodes, 1), what its master's row counts for a word
         self._part = part[:, None]  # (n_graphs, 1), what a word's row counts for its master
+        arrays = batch.size, batch.source, batch.target, weight, share, part
+        self._edges = compiled.Edges(arrays, self._n, master) if batch.n_models == 1 else None
         self.counted: Tensor | None = None
         if batch.slabs is not None:
             slabs = batch.slabs
@@ -103,6 +105,8 @@ class WordNeighbours:
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
+        if self._edges is not None and compiled.run_on(x):
+            return compiled.mean(self._edges, x)
         (words, masters), (y_words, y_masters), y = self._cut(x), *self._room(x)
         if self._owner is None:
             y_words.zero_()
@@ -114,10 +118,14 @@ class WordNeighbours:
 
     def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
         """ReLU(D⁻¹ A x + b)."""
+        if self._edges is not None and compiled.run_on(x):
+            return compiled.mean(self._edges, x, bias)
         return bias_relu_(self.heard(x), bias)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
+        if self._edges is not None and compiled.run_on(g):
+            return compiled.mean(self._edges, g, back=True)
         (words, masters), (x_words, x_masters), x = self._cut(g), *self._room(g)
         if self._owner is None:
             x_words.zero_()

@@ -1,19 +1,16 @@
-"""The passes of native/passes.c, where they were built and this processor can run them; else NumPy does it all."""
+"""What the runtime calls of native/passes.c, where that was built and runs; else NumPy does it all."""
 
-import ctypes
 from ctypes import POINTER, Structure, c_int, c_long, c_void_p
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad import native
 from mpad.runtime.answer import Floats
 
 Ints = NDArray[np.int64]
 PLAIN, RELU, TANH = range(3)
-_LANES, _WIDEST = 16, 256  # as in passes.c
 
 
 class _Combine(Structure):
@@ -32,35 +29,23 @@ class GraphsOfWords(Structure):
     ]
 
 
-def _load() -> Any:
-    """The library, or None where it was not built or does not run here."""
-    for suffix in EXTENSION_SUFFIXES:
-        file = Path(__file__).with_name(f"_passes{suffix}")
-        if not file.exists() or ctypes.sizeof(c_long) != 8:
-            continue
-        try:
-            found = ctypes.CDLL(str(file))
-        except OSError:
-            continue
-        found.mpad_affine.argtypes = [c_void_p, c_long, c_long, c_void_p, c_long, c_void_p, c_void_p, c_int]
-        found.mpad_combine.argtypes = [POINTER(_Combine), c_long, c_long, c_void_p]
-        found.mpad_attend.argtypes = [
+def _described(library: Any) -> Any:
+    if library is not None:
+        library.mpad_affine.argtypes = [c_void_p, c_long, c_long, c_void_p, c_long, c_void_p, c_void_p, c_int]
+        library.mpad_combine.argtypes = [POINTER(_Combine), c_long, c_long, c_void_p]
+        library.mpad_attend.argtypes = [
             c_void_p, c_void_p, c_long, c_long, c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_long
         ]  # fmt: skip
-        found.mpad_hear.argtypes = [POINTER(GraphsOfWords), c_void_p, c_long, c_void_p, c_void_p]
-        for name in ("mpad_affine", "mpad_combine", "mpad_attend", "mpad_hear"):
-            getattr(found, name).restype = None
-        if found.mpad_ready():
-            return found
-    return None
+        library.mpad_hear.argtypes = [POINTER(GraphsOfWords), c_void_p, c_long, c_void_p, c_void_p]
+    return library
 
 
-_library = _load()
+_library = _described(native.library)
 
 
 def fits(*widths: int) -> bool:
     """Whether there are compiled passes for rows this wide."""
-    return _library is not None and all(width % _LANES == 0 and 0 < width <= _WIDEST for width in widths)
+    return _library is not None and native.fits(*widths)
 
 
 def at(x: NDArray[Any]) -> int:

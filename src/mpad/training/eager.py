@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mpad.graph.batch import GraphBatch, stack_batches
 from mpad.models.network import Network
+from mpad.nn import compiled
 from mpad.nn.dropout import Dropout, Noise
 from mpad.training.adam import FlatAdam
 from mpad.training.examples import Corpus, Examples
@@ -65,7 +66,8 @@ class Eager:
         for step in range(max(len(order) for order in orders)):
             rows = [order[step] if step < len(order) else np.zeros(0, np.int64) for order in orders]
             counts = torch.tensor([len(row) for row in rows], device=device)
-            total += self._step([torch.from_numpy(row).to(device) for row in rows]) * counts
+            with compiled.one_step():
+                total += self._step([torch.from_numpy(row).to(device) for row in rows]) * counts
         return [float(x) / len(task.examples) for x, task in zip(total.tolist(), self._tasks, strict=True)]
 
     def _step(self, rows: Sequence[Tensor]) -> Tensor:
@@ -86,7 +88,9 @@ class Eager:
 
     def close(self) -> None:
         """Give the models their weights."""
+        self._optimiser.zero_grad()
         self._optimiser.release()
+        compiled.forget()
         if self.stacked:
             unstack_models(self.network, [task.network for task in self._tasks])
         for task in self._tasks:

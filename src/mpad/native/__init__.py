@@ -1,0 +1,31 @@
+"""passes.c, compiled when the package was installed, if there was a compiler: the library, or None.
+
+Everything that it computes has a NumPy or torch form beside the place that calls it; tests hold the two together.
+"""
+
+import ctypes
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+_LANES, _WIDEST, _VERSION = 16, 256, 1  # as in passes.c
+
+
+def _load() -> ctypes.CDLL | None:
+    for suffix in EXTENSION_SUFFIXES:
+        file = Path(__file__).with_name(f"_passes{suffix}")
+        if file.exists() and ctypes.sizeof(ctypes.c_long) == 8:
+            try:
+                found = ctypes.CDLL(str(file))
+            except OSError:  # built for another machine
+                continue
+            if found.mpad_ready(_VERSION):
+                return found
+    return None
+
+
+library = _load()
+
+
+def fits(*widths: int) -> bool:
+    """Whether rows this wide can be taken; of an existing library."""
+    return all(width % _LANES == 0 and 0 < width <= _WIDEST for width in widths)
