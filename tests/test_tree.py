@@ -12,7 +12,7 @@ MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 
 # Stages from the top of the flow to the bottom; a module imports only its own stage and those above.
 STAGES = [
-    ["version", "errors", "extras"],
+    ["version", "errors", "extras", "native"],
     ["text"],
     ["graph"],
     ["sequence"],

@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) void NAME(tiles)(
     const long next = w_row ? w_row : PANEL;
     for (long c = 0; c < n_out; c += WIDE * V) {
         const float *column = w_row ? w + c : w + c / PANEL * PANEL * n_in + c % PANEL, *bias = b ? b + c : 0;
-        for (long k = 0; k < n_in; k += DEPTH) {
+        for (long k = 0; k == 0 || k < n_in; k += DEPTH) { /* without numbers a sum is b */
             const long depth = n_in - k < DEPTH ? n_in - k : DEPTH;
             const int add = onto || k > 0, then = k + depth < n_in ? PLAIN : how;
             const float *from = x + k * x_next, *weights = column + k * next;

@@ -12,8 +12,8 @@ from torch import Tensor
 from mpad.nn.kernels.tiles import grid_of_rows, matrix, power_of_two, slab, strides
 from mpad.nn.kernels.zeros import zeros
 
-WIDEST = 128  # columns of a row that registers hold beside its gates
-_NUMBERS = 4_096  # of a tile
+WIDEST = 64  # columns: of wider rows too much is in registers and shared memory, and plain products are faster
+_ROWS = 64
 
 
 @triton.jit
@@ -141,11 +141,10 @@ def update_forward(
     updated, message, reset_h = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for _ in range(3))
     rzc = x.new_empty(*x.shape[:-1], 3 * width)
     w2, b2, relu = hear or (maps[0], bias, False)
-    tile = _tile(width)
+    tile = width, power_of_two(width), _ROWS
     _forward[grid_of_rows(h, tile[-1])](
         h, *strides(h), x, *strides(x), *matrix(w2), *slab(b2), *slab(bias), *matrix(maps[0]), *matrix(maps[1]),
         *matrix(maps[2]), message, rzc, reset_h, updated, rows, hear is not None, relu, precision(), *tile,
-        num_warps=_warps(width),
     )  # fmt: skip
     return updated, x if hear is None else message, rzc, reset_h
 
@@ -169,11 +168,11 @@ def update_backward(
     d_h, d_m, d_x = (torch.empty(message.shape, dtype=h.dtype, device=h.device) for _ in range(3))
     sums = zeros(d_m, (*d_m.shape[:-2], width)) if before else None
     w2, relu = hear or (maps[0], False)
-    tile = _tile(width)
+    tile = width, power_of_two(width), _ROWS
     _backward[grid_of_rows(h, tile[-1])](
         g, *strides(g), h, *strides(h), x, message, rzc, *matrix(w2), *matrix(maps[0]), *matrix(maps[1]),
         *matrix(maps[2]), d_rzc, d_h, d_m, d_x, d_m if sums is None else sums, rows,
-        hear is not None, relu, before, precision(), *tile, num_warps=_warps(width),
+        hear is not None, relu, before, precision(), *tile,
     )  # fmt: skip
     return d_rzc, d_h, d_m, d_m if hear is None else d_x, sums
 
@@ -181,13 +180,3 @@ def update_backward(
 def precision() -> str:
     """How products round their factors."""
     return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-
-
-def _tile(width: int) -> tuple[int, int, int]:
-    """Columns, the tile's width, and its rows."""
-    block = power_of_two(width)
-    return width, block, max(16, min(64, _NUMBERS // block))
-
-
-def _warps(width: int) -> int:
-    return 4 if width <= 64 else 8

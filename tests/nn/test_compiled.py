@@ -1,0 +1,99 @@
+"""The compiled passes and the torch code compute the same."""
+
+import pytest
+import torch
+
+from mpad.graph import graphs_of_words
+from mpad.graph.batch import CorpusTensors
+from mpad.nn import compiled
+from mpad.nn.gate import update_backward, update_forward
+from mpad.nn.neighbours import WordNeighbours
+
+TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c", "a b. b a. a b a c a"] * 9
+
+built = pytest.mark.skipif(not compiled.run_on(torch.zeros(1, 16)), reason="the compiled passes were not built")
+
+
+@pytest.fixture
+def by_torch(monkeypatch):
+    """What a function gives without compiled passes."""
+
+    def call(function):
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled, "run_on", lambda h: False)
+            return function()
+
+    return call
+
+
+def update(rows, width, hears, relu, before):
+    """A function that updates random rows and takes the gradients."""
+    torch.manual_seed(rows)
+    h = torch.randn(rows, 2 * width)[:, width:]  # a part of wider rows, as at the first step
+    x, g = torch.randn(rows, width).relu(), torch.randn(rows, width)
+    shapes = (width, width), (width,), (3 * width,), (3 * width, width), (2 * width, width), (width, width)
+    w2, b2, bias, *maps = (torch.randn(shape) * 0.2 for shape in shapes)
+
+    def run():
+        updated, *kept = update_forward(h, x, (w2, b2, relu) if hears else None, (bias, *maps))
+        found = update_backward(g, h, x, tuple(kept), (w2, relu) if hears else None, tuple(maps), before)
+        return [updated, *kept, found.h, found.x, found.before, *found.hear, *found.gate]
+
+    return run
+
+
+@built
+@pytest.mark.parametrize(("hears", "relu", "before"), [(True, True, True), (True, False, False), (False, False, False)])
+@pytest.mark.parametrize(("rows", "width"), [(1, 16), (77, 48), (300, 64), (130, 128), (50, 256), (0, 16)])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_an_update_and_its_gradients(rows, width, hears, relu, before, threads, by_torch):
+    count = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        run = update(rows, width, hears, relu, before)
+        for ours, theirs in zip(run(), by_torch(run), strict=True):
+            assert (ours is None) == (theirs is None)
+            if ours is not None:
+                assert torch.allclose(ours, theirs, atol=1e-4, rtol=1e-4)
+    finally:
+        torch.set_num_threads(count)
+
+
+@built
+@pytest.mark.parametrize("master", [True, False])
+@pytest.mark.parametrize("renormalise", [True, False])
+def test_means_and_what_they_give_back(master, renormalise, by_torch):
+    graphs, _ = graphs_of_words(TEXTS)
+    torch.manual_seed(0)
+    batch = CorpusTensors(graphs).take(torch.randperm(len(TEXTS)))
+    neighbours = WordNeighbours(batch, master, renormalise)
+    x = torch.randn(batch.n_words + (batch.n_graphs if master else 0), 64)[:, 16:48]
+    bias = torch.randn(32)
+
+    def run():
+        return neighbours.heard(x), neighbours.heard_relu(x, bias), neighbours.transposed(x)
+
+    for ours, theirs in zip(run(), by_torch(run), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@built
+def test_a_step_finds_the_memory_of_the_one_before():
+    run = update(40, 16, True, True, True)
+    expected = [None if part is None else part.clone() for part in run()]
+    places = []
+    for _ in range(3):
+        with compiled.one_step():
+            found = run()
+            places.append(found[0].data_ptr())
+            for ours, theirs in zip(found, expected, strict=True):
+                assert ours is theirs is None or torch.equal(ours, theirs)
+    assert places[1] == places[2]
+    compiled.forget()
+
+
+def test_other_rows_are_left_to_torch(monkeypatch):
+    assert not compiled.run_on(torch.zeros(2, 15)) and not compiled.run_on(torch.zeros(2, 512))
+    assert not compiled.run_on(torch.zeros(2, 16, dtype=torch.float64)) and not compiled.run_on(torch.zeros(2, 3, 16))
+    monkeypatch.setattr(compiled, "_library", lambda: None)
+    assert not compiled.run_on(torch.zeros(2, 16))
