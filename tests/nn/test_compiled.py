@@ -8,6 +8,8 @@ from mpad.graph.batch import CorpusTensors
 from mpad.nn import compiled
 from mpad.nn.gate import update_backward, update_forward
 from mpad.nn.neighbours import WordNeighbours
+from mpad.nn.readout import Attention
+from mpad.nn.segments import Groups
 
 TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c", "a b. b a. a b a c a"] * 9
 
@@ -75,6 +77,28 @@ def test_means_and_what_they_give_back(master, renormalise, by_torch):
 
     for ours, theirs in zip(run(), by_torch(run), strict=True):
         assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@built
+@pytest.mark.parametrize("authors", [True, False])
+@pytest.mark.parametrize("behind", [0, 4])
+@pytest.mark.parametrize("width", [16, 64])
+def test_attention_and_its_gradients(authors, behind, width, by_torch):
+    torch.manual_seed(width)
+    sizes = torch.tensor([3, 0, 70, 1])
+    rows = int(sizes.sum())
+    attention = Attention(width, authors)
+    owner = torch.repeat_interleave(torch.arange(4), sizes)
+    groups = Groups(lambda: owner, 4, None, sizes)
+    h = torch.randn(rows + behind, width, requires_grad=True)
+
+    def run():
+        pooled, alpha, rest = attention.beside(h, groups, rows)
+        loss = (pooled * torch.arange(1.0, 5.0)[:, None]).sum() + (rest**2).sum()
+        return [pooled, alpha, rest, *torch.autograd.grad(loss, [h, *attention.parameters()])]
+
+    for ours, theirs in zip(run(), by_torch(run), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-4, rtol=1e-4)
 
 
 @built

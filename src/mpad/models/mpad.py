@@ -124,11 +124,13 @@ class MPAD(Network):
 
 def read_groups(batch: GraphBatch | PlannedBatch) -> tuple[Groups, Groups]:
     """The words of each graph, and the graphs of each document."""
-    words = sentences = None
+    words = sentences = words_of = sentences_of = None
     if isinstance(batch, PlannedBatch):
         words = batch.base, batch.size_in_slab
         sentences = batch.first_graph, batch.n_graphs_of_document
+    elif batch.n_models == 1:
+        words_of, sentences_of = batch.size, batch.graph_count
     return (
-        Groups(lambda: batch.owner, batch.n_graphs, words),
-        Groups(lambda: batch.graph_owner, batch.n_documents, sentences),
+        Groups(lambda: batch.owner, batch.n_graphs, words, words_of),
+        Groups(lambda: batch.graph_owner, batch.n_documents, sentences, sentences_of),
     )

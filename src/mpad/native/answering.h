@@ -32,41 +32,54 @@ static void NAME(combine)(const struct combine *of, long rows, long width, float
     }
 }
 
+static inline float NAME(dot)(const float *x, const float *y, long width) {
+    vec sum = NAME(all)(0);
+    for (long c = 0; c < width; c += V) sum += *(const vec *)(x + c) * *(const vec *)(y + c);
+    float total = 0;
+    for (int c = 0; c < V; c++) total += sum[c];
+    return total;
+}
+
+static inline float NAME(score)(const float *aligned, const float *context, long width, int bounded) {
+    float score = NAME(dot)(aligned, context, width);
+    return bounded ? tanhf(score) : score;
+}
+
+/* Softmax of the scores of a group, and the weighted sum of its rows. */
+static void NAME(pool)(const float *h, long h_row, const float *score, long rows, long width, float *alpha, float *to) {
+    float top = -INFINITY;
+    double total = 0;
+    for (long r = 0; r < rows; r++) top = score[r] > top ? score[r] : top;
+    for (long r = 0; r < rows; r++) total += alpha[r] = expf(score[r] - top);
+    const float scale = rows ? (float)(1 / total) : 0;
+    for (long r = 0; r < rows; r++) alpha[r] *= scale;
+    for (long c = 0; c < width; c += V) {
+        vec sum = NAME(all)(0);
+        for (long r = 0; r < rows;) { /* block by block: long sums lose less */
+            vec part = NAME(all)(0);
+            for (long last = r + BLOCK < rows ? r + BLOCK : rows; r < last; r++)
+                part += alpha[r] * *(const vec *)(h + r * h_row + c);
+            sum += part;
+        }
+        *(vec *)(to + c) = sum;
+    }
+}
+
 /* READOUT of equation 7: attention over rows start[g] .. start[g + 1] of each group, and their weighted sum. */
 static void NAME(attend)(const float *h, const long *start, long groups, long width, const float *align,
                          const float *bias, const float *context, int bounded, float *alpha, float *pooled,
                          long pooled_row) {
     float aligned[STRIP * WIDEST] __attribute__((aligned(64)));
-    long rows = start[groups] - start[0];
+    const long rows = start[groups] - start[0];
     for (long first = 0; first < rows; first += STRIP) {
-        long n = rows - first < STRIP ? rows - first : STRIP;
+        const long n = rows - first < STRIP ? rows - first : STRIP;
         NAME(affine)(h + first * width, n, width, align, width, bias, 0, aligned, TANH);
-        for (long r = 0; r < n; r++) {
-            vec sum = NAME(all)(0);
-            for (long c = 0; c < width; c += V) sum += *(const vec *)(aligned + r * width + c) * *(const vec *)(context + c);
-            float score = 0;
-            for (int c = 0; c < V; c++) score += sum[c];
-            alpha[first + r] = bounded ? tanhf(score) : score;
-        }
+        for (long r = 0; r < n; r++) alpha[first + r] = NAME(score)(aligned + r * width, context, width, bounded);
     }
     for (long g = 0; g < groups; g++) {
-        long begin = start[g] - start[0], end = start[g + 1] - start[0];
-        float top = -INFINITY;
-        double total = 0;
-        for (long r = begin; r < end; r++) top = alpha[r] > top ? alpha[r] : top;
-        for (long r = begin; r < end; r++) total += alpha[r] = expf(alpha[r] - top);
-        float *to = pooled + g * pooled_row, scale = begin < end ? (float)(1 / total) : 0;
-        for (long c = 0; c < width; c += V) {
-            vec sum = NAME(all)(0);
-            for (long r = begin; r < end;) { /* block by block: long sums lose less */
-                vec part = NAME(all)(0);
-                for (long last = r + BLOCK < end ? r + BLOCK : end; r < last; r++)
-                    part += alpha[r] * *(const vec *)(h + r * width + c);
-                sum += part;
-            }
-            *(vec *)(to + c) = sum * scale;
-        }
-        for (long r = begin; r < end; r++) alpha[r] *= scale;
+        const long begin = start[g] - start[0];
+        float *weights = alpha + begin;
+        NAME(pool)(h + begin * width, width, weights, start[g + 1] - start[g], width, weights, pooled + g * pooled_row);
     }
 }
 

@@ -46,6 +46,20 @@ struct mean {
     long x_row, words, edges, graphs, width, master, back;
 };
 
+struct attention { /* a is (in, out), as in `update` */
+    const long *size;
+    const float *h, *a, *b, *v;
+    float *y, *score, *alpha, *pooled;
+    long h_row, rows, groups, width, bounded;
+};
+
+struct attention_back { /* a is (out, in) */
+    const long *size;
+    const float *g, *h, *a, *v, *y, *score, *alpha;
+    float *d_h, *d_y, *d_v; /* d_v: a row for each thread */
+    long g_row, h_row, rows, groups, width, bounded;
+};
+
 struct outer { /* d_w = g^T x, d_b = the sum of g's rows */
     const float *g, *x;
     float *d_w, *d_b;
@@ -161,15 +175,21 @@ static void update_back_part(void *data) {
 
 void mpad_update_back(const struct update_back *of, long threads) { parallel(update_back_part, of, threads); }
 
-/* Graphs are shared out by their words: those that begin in a thread's part of the rows are its own. */
+/* Groups are shared out by their rows: those that begin in a thread's part of the rows are its own. */
+static void groups_part(const void *data, const long *size, long groups, long rows, long *first, long *last, long *row) {
+    long begin, end;
+    part(data, rows, &begin, &end);
+    const int final = end == rows;
+    *first = *row = 0;
+    while (*first < groups && *row < begin) *row += size[(*first)++];
+    *last = *first;
+    for (long at = *row; *last < groups && (final || at < end); (*last)++) at += size[*last];
+}
+
 static void mean_part(void *data) {
     const struct mean *of = ((struct shared *)data)->of;
-    long first_row, last_row, first = 0, row = 0, low = 0, high = of->edges;
-    part(data, of->words, &first_row, &last_row);
-    const int final = last_row == of->words;
-    while (first < of->graphs && row < first_row) row += of->size[first++];
-    long last = first, end = row;
-    while (last < of->graphs && (final || end < last_row)) end += of->size[last++];
+    long first, last, row, low = 0, high = of->edges;
+    groups_part(data, of->size, of->graphs, of->words, &first, &last, &row);
     while (low < high) { /* the first edge into these rows */
         long middle = (low + high) / 2;
         if (of->target[middle] < row) low = middle + 1;
@@ -179,6 +199,25 @@ static void mean_part(void *data) {
 }
 
 void mpad_mean(const struct mean *of, long threads) { parallel(mean_part, of, threads); }
+
+static void attention_part(void *data) {
+    const struct attention *of = ((struct shared *)data)->of;
+    long first, last, row;
+    groups_part(data, of->size, of->groups, of->rows, &first, &last, &row);
+    (wide ? attention_512 : attention_256)(of, first, last, row);
+}
+
+void mpad_attention(const struct attention *of, long threads) { parallel(attention_part, of, threads); }
+
+static void attention_back_part(void *data) {
+    const struct shared *shared = data;
+    const struct attention_back *of = shared->of;
+    long first, last, row, me = shared->threads > 1 ? thread_number() : 0;
+    groups_part(data, of->size, of->groups, of->rows, &first, &last, &row);
+    (wide ? attention_back_512 : attention_back_256)(of, first, last, row, of->d_v + me * of->width);
+}
+
+void mpad_attention_back(const struct attention_back *of, long threads) { parallel(attention_back_part, of, threads); }
 
 struct outers {
     const struct outer *of;

@@ -106,3 +106,40 @@ static void NAME(mean)(const struct mean *of, long first, long last, long v, lon
         }
     }
 }
+
+/* READOUT (nn/readout.py): attention over the rows of each of groups first .. last - 1, which begin at `row`. */
+static void NAME(attention)(const struct attention *of, long first, long last, long row) {
+    const long d = of->width, packed = d % PANEL == 0;
+    long end = row;
+    for (long g = first; g < last; g++) end += of->size[g];
+    for (long at = row; at < end; at += STRIP) {
+        const long n = end - at < STRIP ? end - at : STRIP;
+        NAME(map)(of->h + at * of->h_row, of->h_row, n, d, of->a, packed ? 0 : d, d, of->b, 0, of->y + at * d, d, TANH);
+        for (long r = at; r < at + n; r++) of->score[r] = NAME(score)(of->y + r * d, of->v, d, of->bounded);
+    }
+    for (long g = first; g < last; row += of->size[g++])
+        NAME(pool)(of->h + row * of->h_row, of->h_row, of->score + row, of->size[g], d, of->alpha + row, of->pooled + g * d);
+}
+
+/* Its derivative: gradients of the rows, of what tanh was taken of, and, into d_v, of the context. */
+static void NAME(attention_back)(const struct attention_back *of, long first, long last, long row, float *d_v) {
+    const long d = of->width;
+    for (long g = first; g < last; g++) {
+        const long begin = row, end = row + of->size[g];
+        const float *given = of->g + g * of->g_row;
+        float mean = 0;
+        for (long r = begin; r < end; r++) mean += of->alpha[r] * NAME(dot)(given, of->h + r * of->h_row, d);
+        for (; row < end; row++) {
+            float score = of->score[row];
+            float back = of->alpha[row] * (NAME(dot)(given, of->h + row * of->h_row, d) - mean);
+            if (of->bounded) back *= 1 - score * score;
+            for (long c = 0; c < d; c += V) {
+                vec y = *(const vec *)(of->y + row * d + c);
+                *(vec *)(d_v + c) += back * y;
+                *(vec *)(of->d_y + row * d + c) = back * *(const vec *)(of->v + c) * (1 - y * y);
+                *(vec *)(of->d_h + row * d + c) = of->alpha[row] * *(const vec *)(given + c);
+            }
+        }
+        NAME(map)(of->d_y + begin * d, d, end - begin, d, of->a, d, d, 0, 1, of->d_h + begin * d, d, PLAIN);
+    }
+}

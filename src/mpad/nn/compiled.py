@@ -39,6 +39,20 @@ class _Mean(Structure):
     ]
 
 
+class _Attention(Structure):
+    _fields_ = [
+        *[(name, c_void_p) for name in "size h a b v y score alpha pooled".split()],
+        *[(name, c_long) for name in "h_row rows groups width bounded".split()],
+    ]
+
+
+class _AttentionBack(Structure):
+    _fields_ = [
+        *[(name, c_void_p) for name in "size g h a v y score alpha d_h d_y d_v".split()],
+        *[(name, c_long) for name in "g_row h_row rows groups width bounded".split()],
+    ]
+
+
 class _Outer(Structure):
     _fields_ = [
         *[(name, c_void_p) for name in ("g", "x", "d_w", "d_b")],
@@ -59,7 +73,8 @@ class _Room:
         self.used += -(-size // _ALIGN) * _ALIGN
         if self.whole is None or self.used > len(self.whole):
             return torch.empty(shape)
-        return self.whole[start : start + size].view(shape)
+        cut = torch.empty(0)  # no view: a tensor of its own, which autograd may keep while others are written
+        return cut.set_(self.whole.untyped_storage(), start, shape)  # type: ignore[call-overload]
 
 
 _room = _Room()
@@ -104,6 +119,8 @@ def _library() -> Any:
     native.library.mpad_update.argtypes = [POINTER(_Update), c_long]
     native.library.mpad_update_back.argtypes = [POINTER(_UpdateBack), c_long]
     native.library.mpad_mean.argtypes = [POINTER(_Mean), c_long]
+    native.library.mpad_attention.argtypes = [POINTER(_Attention), c_long]
+    native.library.mpad_attention_back.argtypes = [POINTER(_AttentionBack), c_long]
     native.library.mpad_outer.argtypes = [POINTER(_Outer), c_long, c_long]
     return native.library
 
@@ -165,6 +182,43 @@ def mean(edges: Edges, x: Tensor, bias: Tensor | None = None, back: bool = False
     shape = x.stride(0), edges.words, len(edges.arrays[1]), len(edges.arrays[0]), x.shape[1], edges.master, back
     _library().mpad_mean(_Mean(*places, *shape), torch.get_num_threads())
     return y
+
+
+def attend(
+    words: Tensor, w: Tensor, bias: Tensor | None, v: Tensor, sizes: Tensor, bounded: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """H, W_A → tanh(H W_A + b); scores and α (words,); u (groups, width). Groups are runs of words of these sizes."""
+    words = _by_rows(words)
+    rows, width = words.shape
+    y, pooled = _room.empty(rows, width), _room.empty(len(sizes), width)
+    score, alpha = torch.empty(rows), torch.empty(rows)
+    arrays = sizes, words, _turned(w), bias, v.contiguous(), y, score, alpha, pooled
+    of = _Attention(*[_at(part) for part in arrays], words.stride(0), rows, len(sizes), width, bounded)
+    _library().mpad_attention(of, torch.get_num_threads())
+    return y, score, alpha, pooled
+
+
+def attend_backward(
+    g: Tensor,
+    behind: Tensor,
+    words: Tensor,
+    w: Tensor,
+    y: Tensor,
+    v: Tensor,
+    score: Tensor,
+    alpha: Tensor,
+    sizes: Tensor,
+    bounded: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of H, the rows behind its words included; of H W_A + b; and of v."""
+    g, words, threads = _by_rows(g), _by_rows(words), torch.get_num_threads()
+    rows, width = words.shape
+    d_h, d_y, d_v = _room.empty(rows + len(behind), width), _room.empty(rows, width), torch.zeros(threads, width)
+    d_h[rows:] = behind
+    arrays = sizes, g, words, w.contiguous(), v.contiguous(), y, score, alpha, d_h, d_y, d_v
+    shape = g.stride(0), words.stride(0), rows, len(sizes), width, bounded
+    _library().mpad_attention_back(_AttentionBack(*[_at(part) for part in arrays], *shape), threads)
+    return d_h, d_y, d_v.sum(0, keepdim=True)
 
 
 def outer_products(pairs: list[tuple[Tensor, Tensor, bool]]) -> list[tuple[Tensor, Tensor | None]]:

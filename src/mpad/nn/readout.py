@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.nn import kernels
+from mpad.nn import compiled, kernels
 from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
 from mpad.nn.segments import Groups, segment_softmax, segment_sum
 
@@ -53,6 +53,8 @@ class _Attend(torch.autograd.Function):
             from mpad.nn.kernels.attention import attend
 
             y, score, alpha, pooled = attend(words, w, bias, v, *groups.runs, bounded)
+        elif groups.sizes is not None and compiled.run_on(h):
+            y, score, alpha, pooled = compiled.attend(words, w, bias, v, groups.sizes, bounded)
         else:
             y = words @ w.mT
             y = (y if bias is None else y.add_(bias.unsqueeze(-2))).tanh_()
@@ -78,6 +80,11 @@ class _Attend(torch.autograd.Function):
 
             base, size = ctx.groups.runs
             d_h, d_y, d_v = attend_backward(g, g_behind, h, w, y, v, score, alpha, base, size, ctx.bounded)
+        elif ctx.groups.sizes is not None and compiled.run_on(h):
+            rest = y, v, score, alpha, ctx.groups.sizes, ctx.bounded
+            d_h, d_y, d_v = compiled.attend_backward(g, g_behind, words, w, *rest)
+            ((d_w, d_bias),) = compiled.outer_products([(d_y, words, ctx.has_bias)])
+            return d_h, d_w, d_bias, d_v, None, None, None
         else:
             d_words, d_y, d_score = _attend_backward(g, words, y, v, score, alpha, ctx.groups, ctx.bounded)
             d_h = torch.cat([add_product_(d_words, d_y, w), g_behind], dim=-2)

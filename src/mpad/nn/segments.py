@@ -31,6 +31,7 @@ class Groups:
     find_owner: Callable[[], Tensor]
     n: int
     runs: tuple[Tensor, Tensor] | None = None  # where groups are runs of a slab's rows: first row and length, int32
+    sizes: Tensor | None = None  # where groups are runs of all rows: (n,) int64
 
     @cached_property
     def owner(self) -> Tensor:
