@@ -1,5 +1,11 @@
 """The compiled passes and the torch code compute the same."""
 
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -114,6 +120,37 @@ def test_a_step_finds_the_memory_of_the_one_before():
                 assert ours is theirs is None or torch.equal(ours, theirs)
     assert places[1] == places[2]
     compiled.forget()
+
+
+@built
+def test_steps_of_two_threads_do_not_share_memory():
+    places, meet = [], threading.Barrier(2)
+
+    def train():
+        for _ in range(2):
+            with compiled.one_step():
+                found = update(40, 16, True, True, True)()
+                meet.wait()
+        places.append(found[0].data_ptr())
+
+    threads = [threading.Thread(target=train) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(places)) == 2
+
+
+@built
+def test_fewer_threads_than_asked_for_do_all_the_work():
+    code = (
+        "import torch, tests.nn.test_compiled as t; torch.set_num_threads(4); "
+        "ours = t.update(300, 16, True, True, True)(); t.compiled.run_on = lambda h: False; "
+        "theirs = t.update(300, 16, True, True, True)(); "
+        "assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(ours, theirs))"
+    )
+    limited = {**os.environ, "OMP_THREAD_LIMIT": "2"}
+    subprocess.run([sys.executable, "-c", code], env=limited, cwd=Path(__file__).parents[2], check=True)
 
 
 def test_other_rows_are_left_to_torch(monkeypatch):

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 1 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 2 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 128 /* rows that are summed before their sum is added to others */
@@ -127,11 +127,12 @@ void mpad_hear(const struct graphs *of, const float *x, long width, const float 
 
 /* Threads: those of the OpenMP that the process has already (torch's), so that two pools do not fight for the cores. */
 static void (*run_parallel)(void (*)(void *), void *, unsigned, unsigned);
-static int (*thread_number)(void);
+static int (*thread_number)(void), (*team_size)(void);
 
-void mpad_threads(void *parallel, void *number) {
+void mpad_threads(void *parallel, void *number, void *size) {
     run_parallel = (void (*)(void (*)(void *), void *, unsigned, unsigned))parallel;
     thread_number = (int (*)(void))number;
+    team_size = (int (*)(void))size;
 }
 
 struct shared {
@@ -147,10 +148,12 @@ static void parallel(void (*work)(void *), const void *of, long threads) {
         data.threads = 1, work(&data);
 }
 
-/* This thread's part of n pieces. */
+/* This thread's number, and its part of n pieces: of as many threads as there are, which may be fewer than asked for. */
+static long this_thread(const struct shared *data) { return data->threads > 1 ? thread_number() : 0; }
+
 static void part(const struct shared *data, long n, long *first, long *last) {
-    long me = data->threads > 1 ? thread_number() : 0;
-    *first = n * me / data->threads, *last = n * (me + 1) / data->threads;
+    const long me = this_thread(data), team = data->threads > 1 ? team_size() : 1;
+    *first = n * me / team, *last = n * (me + 1) / team;
 }
 
 static long strips(long rows) { return (rows + STRIP - 1) / STRIP; }
@@ -168,7 +171,7 @@ void mpad_update(const struct update *of, long threads) { parallel(update_part, 
 static void update_back_part(void *data) {
     const struct shared *shared = data;
     const struct update_back *of = shared->of;
-    long first, last, me = shared->threads > 1 ? thread_number() : 0;
+    long first, last, me = this_thread(shared);
     part(data, strips(of->rows), &first, &last);
     (wide ? update_back_512 : update_back_256)(of, first * STRIP, least(last * STRIP, of->rows), of->sums + me * of->width);
 }
@@ -212,7 +215,7 @@ void mpad_attention(const struct attention *of, long threads) { parallel(attenti
 static void attention_back_part(void *data) {
     const struct shared *shared = data;
     const struct attention_back *of = shared->of;
-    long first, last, row, me = shared->threads > 1 ? thread_number() : 0;
+    long first, last, row, me = this_thread(shared);
     groups_part(data, of->size, of->groups, of->rows, &first, &last, &row);
     (wide ? attention_back_512 : attention_back_256)(of, first, last, row, of->d_v + me * of->width);
 }

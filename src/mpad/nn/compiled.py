@@ -7,6 +7,7 @@ from ctypes import POINTER, Structure, c_long, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from math import prod
+from threading import local
 from typing import Any
 
 import torch
@@ -60,8 +61,11 @@ class _Outer(Structure):
     ]
 
 
-class _Room:
-    """Memory that a step cuts up and the next one finds again: fresh memory costs a fault a page when first written."""
+class _Room(local):
+    """Memory that a step cuts up and the next one finds again: fresh memory costs a fault a page when first written.
+
+    Each thread has its own: models may be trained in several at once.
+    """
 
     def __init__(self) -> None:
         self.whole: Tensor | None = None  # while a step lasts
@@ -112,10 +116,11 @@ def _library() -> Any:
     if native.library is None:
         return None
     try:  # torch has brought its OpenMP into the process
-        parallel, number = ctypes.CDLL(None).GOMP_parallel, ctypes.CDLL(None).omp_get_thread_num
+        process = ctypes.CDLL(None)
+        threads = process.GOMP_parallel, process.omp_get_thread_num, process.omp_get_num_threads
     except (OSError, AttributeError, TypeError):
         return None
-    native.library.mpad_threads(ctypes.cast(parallel, c_void_p), ctypes.cast(number, c_void_p))
+    native.library.mpad_threads(*[ctypes.cast(function, c_void_p) for function in threads])
     native.library.mpad_update.argtypes = [POINTER(_Update), c_long]
     native.library.mpad_update_back.argtypes = [POINTER(_UpdateBack), c_long]
     native.library.mpad_mean.argtypes = [POINTER(_Mean), c_long]
