@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from mpad.graph import graphs_of_words, to_scipy
+from mpad.runtime import compiled
 from mpad.runtime.maps import Bias
 from mpad.runtime.neighbours import Clique, Path, WordGraphs, WordNeighbours
 from mpad.runtime.segments import Groups
@@ -11,7 +12,8 @@ TEXTS = ["a b c a b d", "", "x", " ".join(f"w{k} the" for k in range(9)), "c c c
 
 @pytest.mark.parametrize("master", [True, False])
 @pytest.mark.parametrize("renormalise", [True, False])
-def test_words_hear_what_the_matrix_says(master, renormalise):
+def test_words_hear_what_the_matrix_says(master, renormalise, monkeypatch):
+    monkeypatch.setattr(compiled, "_FEW", 0)
     graphs, _ = graphs_of_words(TEXTS)
     words = Groups(graphs.node_start)
     n, g = words.n_rows, words.n

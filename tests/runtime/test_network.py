@@ -58,7 +58,8 @@ def all_options():
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(("variant", "options"), list(all_options()))
 def test_numpy_and_torch_give_the_same(variant, options, compiled, monkeypatch):
-    if compiled and not runtime_passes.fits(16):
+    monkeypatch.setattr(runtime_passes, "_FEW", 0)
+    if compiled and not runtime_passes.takes(0, 16):
         pytest.skip("the compiled passes were not built, or do not run on this processor")
     if not compiled:
         monkeypatch.setattr(runtime_passes, "_library", None)

@@ -11,6 +11,7 @@ from mpad.runtime.answer import Floats
 
 Ints = NDArray[np.int64]
 PLAIN, RELU, TANH = range(3)
+_FEW = 128  # rows
 
 
 class _Combine(Structure):
@@ -43,9 +44,9 @@ def _described(library: Any) -> Any:
 _library = _described(native.library)
 
 
-def fits(*widths: int) -> bool:
-    """Whether there are compiled passes for rows this wide."""
-    return _library is not None and native.fits(*widths)
+def takes(rows: int, width: int) -> bool:
+    """Whether so many rows of this width are for compiled passes: few are done before a call is prepared."""
+    return _library is not None and rows >= _FEW and native.fits(width)
 
 
 def at(x: NDArray[Any]) -> int:

@@ -38,7 +38,11 @@ class Product:
 
     def __call__(self, x: Floats) -> Floats:
         """Map rows."""
-        return compiled.affine(x, self.w, None, PLAIN) if compiled.fits(self.w.shape[1]) else np.asarray(x @ self.w)
+        return (
+            compiled.affine(x, self.w, None, PLAIN)
+            if compiled.takes(len(x), self.w.shape[1])
+            else np.asarray(x @ self.w)
+        )
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Affine:
 
     def __call__(self, x: Floats, how: int = PLAIN) -> Floats:
         """Map rows; `how` says whether ReLU or tanh follows."""
-        if compiled.fits(self.w.shape[1]):
+        if compiled.takes(len(x), self.w.shape[1]):
             return compiled.affine(x, self.w, self.b, how)
         y = self._bias.add_to(x @ self.w)
         return y if how == PLAIN else relu(y) if how == RELU else np.tanh(y, out=y)

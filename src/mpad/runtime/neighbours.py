@@ -120,7 +120,7 @@ class WordNeighbours:
 
     def heard_relu(self, x: Floats, bias: Bias, rows: Ints | None = None) -> Floats:
         """ReLU(D⁻¹ A x + b), of all rows or of some."""
-        if compiled.fits(x.shape[1]):
+        if compiled.takes(*x.shape):
             heard = compiled.hear(self._graphs.in_c(*self._of), x, bias.row)
             return heard if rows is None else heard.take(rows, axis=0)
         heard = self.heard(x)

@@ -38,7 +38,7 @@ class Network:
     def __call__(self, graphs: PackedGraphs) -> Answer:
         """Answer on every document."""
         prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
-        times = _COMPILED if compiled.fits(self.config.hidden) else 1
+        times = _COMPILED if compiled.takes(len(graphs.words), self.config.hidden) else 1
         return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, times)])
 
     def _answer(self, graphs: PackedGraphs, prepared: WordGraphs, first: int, last: int) -> Answer:
@@ -113,7 +113,7 @@ def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
     words = h[: groups.n_rows]
     if not read.skip and len(h) > groups.n_rows:
         return _readout_with_masters(read, h, groups)
-    if compiled.fits(h.shape[1]):
+    if compiled.takes(len(words), h.shape[1]):
         pooled, alpha = compiled.attend(
             words, groups.start, read.align.w, read.align.b, read.context, read.dense is not None
         )

@@ -37,8 +37,8 @@ def combine(step: Step, entered: tuple[Floats, ...], index: Ints | None, told: T
     if step.reset is None:
         return told.rows()[0]
     _, state, gates = entered
-    if compiled.fits(state.shape[1]):
-        n = len(state) if index is None else len(index)
+    n = len(state) if index is None else len(index)
+    if compiled.takes(n, state.shape[1]):
         parts, rest = (told.parts[0], told.parts[1]), None if told.rest is None else (told.rest[0], told.rest[1])
         return compiled.combine(n, index, told.index, state, gates, parts, rest, step.reset)
     if index is None:
