@@ -33,7 +33,7 @@ def run(
     dataset = load_dataset("docstrings")
     train, test = dataset.train, dataset.test
     console.print(f"{len(train):,} documents to learn from, {len(test):,} to test on, {len(dataset.classes)} areas.\n")
-    classifier = MPADClassifier(vector_size=64, learning_rate=0.003, max_epochs=max_epochs, patience=10, random_state=0)
+    classifier = MPADClassifier(vector_size=64, learning_rate=0.003, max_epochs=max_epochs, random_state=0)
     with epoch_bar(max_epochs) as sink:
         classifier.fit(train.texts, train.labels, sink=sink)
     accuracy = classifier.score(test.texts, test.labels)
