@@ -19,46 +19,33 @@ _PANEL = 64  # as in passes.c
 _ALIGN = 16  # numbers
 
 
+def _record(arrays: str, numbers: str) -> list[tuple[str, type]]:
+    """The fields of one of passes.c's structures."""
+    return [*[(name, c_void_p) for name in arrays.split()], *[(name, c_long) for name in numbers.split()]]
+
+
 class _Update(Structure):
-    _fields_ = [
-        *[(name, c_void_p) for name in "h x w2 b2 bias w u v message rzc reset_h out".split()],
-        *[(name, c_long) for name in "h_row x_row rows width relu".split()],
-    ]
+    _fields_ = _record("h x w2 b2 bias w u v message rzc reset_h out", "h_row x_row rows width relu")
 
 
 class _UpdateBack(Structure):
-    _fields_ = [
-        *[(name, c_void_p) for name in "g h x message rzc w2 w u v d_rzc d_h d_m d_x sums".split()],
-        *[(name, c_long) for name in "g_row h_row rows width relu before".split()],
-    ]
+    _fields_ = _record("g h x message rzc w2 w u v d_rzc d_h d_m d_x sums", "g_row h_row rows width relu before")
 
 
 class _Mean(Structure):
-    _fields_ = [
-        *[(name, c_void_p) for name in "size source target weight share part bias x y".split()],
-        *[(name, c_long) for name in "x_row words edges graphs width master back".split()],
-    ]
+    _fields_ = _record("size source target weight share part bias x y", "x_row words edges graphs width master back")
 
 
 class _Attention(Structure):
-    _fields_ = [
-        *[(name, c_void_p) for name in "size h a b v y score alpha pooled".split()],
-        *[(name, c_long) for name in "h_row rows groups width bounded".split()],
-    ]
+    _fields_ = _record("size h a b v y score alpha pooled", "h_row rows groups width bounded")
 
 
 class _AttentionBack(Structure):
-    _fields_ = [
-        *[(name, c_void_p) for name in "size g h a v y score alpha d_h d_y d_v".split()],
-        *[(name, c_long) for name in "g_row h_row rows groups width bounded".split()],
-    ]
+    _fields_ = _record("size g h a v y score alpha d_h d_y d_v", "g_row h_row rows groups width bounded")
 
 
 class _Outer(Structure):
-    _fields_ = [
-        *[(name, c_void_p) for name in ("g", "x", "d_w", "d_b")],
-        *[(name, c_long) for name in ("g_row", "x_row", "rows", "n_out", "n_in")],
-    ]
+    _fields_ = _record("g x d_w d_b", "g_row x_row rows n_out n_in")
 
 
 class _Room(local):
