@@ -80,11 +80,17 @@ def _latency(path: Path, corpus: Corpus) -> list[Row]:
     model, (by_torch, _) = runtime.load(path), load_model(path)
     texts = corpus.texts[:300]
     gap = np.abs(model.network(model.pack(texts)).logits - by_torch.answer_by_torch(by_torch.pack(texts)).logits).max()
-    ours = _median_ms(lambda text: model.predict_proba([text]), texts)
-    theirs = _median_ms(lambda text: by_torch.answer_by_torch(by_torch.pack([text])), texts)
+    passes = [
+        (
+            _median_ms(lambda text: model.predict_proba([text]), texts),
+            _median_ms(lambda text: by_torch.answer_by_torch(by_torch.pack([text])), texts),
+        )
+        for _ in range(5)
+    ]
+    ours, theirs = (min(times) for times in zip(*passes, strict=True))  # others use this machine too
     return [
         Row(
-            f"one document of {corpus.name}, raw string → probabilities, median",
+            f"one document of {corpus.name}, raw string → probabilities, median of {len(texts)}, best of 5 passes",
             f"{ours:.2f} ms",
             f"{theirs:.2f} ms",
             theirs / ours,
