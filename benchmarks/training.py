@@ -106,9 +106,9 @@ def _row(prepared: Prepared, variant: Variant, authors: bool, target: str, hidde
         f"{timing['theirs'].wall:.2f} s",
         timing["theirs"].wall / wall,
         target,
-        f"{100 * padding:.0f} % of the yardstick's nodes are padding; of our time {100 * products:.0f} % is torch's products "
-        f"and {100 * passes:.0f} % passes, compiled or not, of products and what stands between them; {wall / floor:.1f} times "
-        f"the floor ({floor:.2f} s: all our products at this machine's rate)",
+        f"{100 * padding:.0f} % of the yardstick's nodes are padding; of our time {100 * products:.0f} % is torch's "
+        f"products and {100 * passes:.0f} % passes, compiled or not, of products and what stands between them; "
+        f"{wall / floor:.1f} times the floor ({floor:.2f} s: all our products at this machine's rate)",
     )
 
 
