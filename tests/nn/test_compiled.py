@@ -123,6 +123,20 @@ def test_a_step_finds_the_memory_of_the_one_before():
 
 
 @built
+def test_what_is_done_between_steps_takes_no_room():
+    run = update(40, 16, True, True, True)
+    with compiled.one_step():
+        run()
+    needed = compiled._room.used
+    for _ in range(5):
+        run()  # as an evaluation does
+    with compiled.one_step():
+        run()
+    assert compiled._room.used == len(compiled._room.kept) == needed
+    compiled.forget()
+
+
+@built
 def test_steps_of_two_threads_do_not_share_memory():
     places, meet = [], threading.Barrier(2)
 

@@ -7,7 +7,7 @@ import ctypes
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-_LANES, _WIDEST, _VERSION = 16, 256, 2  # as in passes.c
+_LANES, _WIDEST, _VERSION = 16, 256, 3  # as in passes.c
 
 
 def _load() -> ctypes.CDLL | None:
@@ -24,6 +24,12 @@ def _load() -> ctypes.CDLL | None:
 
 
 library = _load()
+
+
+def fields(arrays: str, numbers: str = "") -> list[tuple[str, type]]:
+    """The fields of one of passes.c's structures: pointers, then numbers."""
+    pointers = [(name, ctypes.c_void_p) for name in arrays.split()]
+    return [*pointers, *[(name, ctypes.c_long) for name in numbers.split()]]
 
 
 def fits(*widths: int) -> bool:

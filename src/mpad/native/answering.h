@@ -67,8 +67,7 @@ static void NAME(pool)(const float *h, long h_row, const float *score, long rows
 
 /* READOUT of equation 7: attention over rows start[g] .. start[g + 1] of each group, and their weighted sum. */
 static void NAME(attend)(const float *h, const long *start, long groups, long width, const float *align,
-                         const float *bias, const float *context, int bounded, float *alpha, float *pooled,
-                         long pooled_row) {
+                         const float *bias, const float *context, int bounded, float *alpha, float *pooled) {
     float aligned[STRIP * WIDEST] __attribute__((aligned(64)));
     const long rows = start[groups] - start[0];
     for (long first = 0; first < rows; first += STRIP) {
@@ -79,7 +78,7 @@ static void NAME(attend)(const float *h, const long *start, long groups, long wi
     for (long g = 0; g < groups; g++) {
         const long begin = start[g] - start[0];
         float *weights = alpha + begin;
-        NAME(pool)(h + begin * width, width, weights, start[g + 1] - start[g], width, weights, pooled + g * pooled_row);
+        NAME(pool)(h + begin * width, width, weights, start[g + 1] - start[g], width, weights, pooled + g * width);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 2 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 3 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 128 /* rows that are summed before their sum is added to others */
@@ -117,8 +117,8 @@ void mpad_combine(const struct combine *of, long rows, long width, float *out) {
 }
 
 void mpad_attend(const float *h, const long *start, long groups, long width, const float *align, const float *bias,
-                 const float *context, int bounded, float *alpha, float *pooled, long pooled_row) {
-    (wide ? attend_512 : attend_256)(h, start, groups, width, align, bias, context, bounded, alpha, pooled, pooled_row);
+                 const float *context, int bounded, float *alpha, float *pooled) {
+    (wide ? attend_512 : attend_256)(h, start, groups, width, align, bias, context, bounded, alpha, pooled);
 }
 
 void mpad_hear(const struct graphs *of, const float *x, long width, const float *bias, float *y) {

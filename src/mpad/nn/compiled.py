@@ -19,33 +19,30 @@ _PANEL = 64  # as in passes.c
 _ALIGN = 16  # numbers
 
 
-def _record(arrays: str, numbers: str) -> list[tuple[str, type]]:
-    """The fields of one of passes.c's structures."""
-    return [*[(name, c_void_p) for name in arrays.split()], *[(name, c_long) for name in numbers.split()]]
-
-
 class _Update(Structure):
-    _fields_ = _record("h x w2 b2 bias w u v message rzc reset_h out", "h_row x_row rows width relu")
+    _fields_ = native.fields("h x w2 b2 bias w u v message rzc reset_h out", "h_row x_row rows width relu")
 
 
 class _UpdateBack(Structure):
-    _fields_ = _record("g h x message rzc w2 w u v d_rzc d_h d_m d_x sums", "g_row h_row rows width relu before")
+    _fields_ = native.fields("g h x message rzc w2 w u v d_rzc d_h d_m d_x sums", "g_row h_row rows width relu before")
 
 
 class _Mean(Structure):
-    _fields_ = _record("size source target weight share part bias x y", "x_row words edges graphs width master back")
+    _fields_ = native.fields(
+        "size source target weight share part bias x y", "x_row words edges graphs width master back"
+    )
 
 
 class _Attention(Structure):
-    _fields_ = _record("size h a b v y score alpha pooled", "h_row rows groups width bounded")
+    _fields_ = native.fields("size h a b v y score alpha pooled", "h_row rows groups width bounded")
 
 
 class _AttentionBack(Structure):
-    _fields_ = _record("size g h a v y score alpha d_h d_y d_v", "g_row h_row rows groups width bounded")
+    _fields_ = native.fields("size g h a v y score alpha d_h d_y d_v", "g_row h_row rows groups width bounded")
 
 
 class _Outer(Structure):
-    _fields_ = _record("g x d_w d_b", "g_row x_row rows n_out n_in")
+    _fields_ = native.fields("g x d_w d_b", "g_row x_row rows n_out n_in")
 
 
 class _Room(local):
@@ -57,12 +54,14 @@ class _Room(local):
     def __init__(self) -> None:
         self.whole: Tensor | None = None  # while a step lasts
         self.kept = torch.empty(0)
-        self.used = 0  # numbers
+        self.used = 0  # numbers, by the last step
 
     def empty(self, *shape: int) -> Tensor:
-        size, start = prod(shape), self.used
-        self.used += -(-size // _ALIGN) * _ALIGN
-        if self.whole is None or self.used > len(self.whole):
+        if self.whole is None:
+            return torch.empty(shape)
+        start = self.used
+        self.used += -(-prod(shape) // _ALIGN) * _ALIGN
+        if self.used > len(self.whole):  # the next step will have room for it
             return torch.empty(shape)
         cut = torch.empty(0)  # no view: a tensor of its own, which autograd may keep while others are written
         return cut.set_(self.whole.untyped_storage(), start, shape)  # type: ignore[call-overload]

@@ -15,19 +15,13 @@ _FEW = 128  # rows
 
 
 class _Combine(Structure):
-    _fields_ = [
-        (name, c_void_p)
-        for name in "own told states gates told_gates told_new rest_gates rest_new u".split()
-    ]  # fmt: skip
+    _fields_ = native.fields("own told states gates told_gates told_new rest_gates rest_new u")
 
 
 class GraphsOfWords(Structure):
     """Some graphs, as C sees them; it does not keep their arrays alive."""
 
-    _fields_ = [
-        *[(name, c_void_p) for name in "node_start edge_start source target weight".split()],
-        *[(name, c_long) for name in ("n", "master", "mean")],
-    ]
+    _fields_ = native.fields("node_start edge_start source target weight", "n master mean")
 
 
 def _described(library: Any) -> Any:
@@ -35,7 +29,7 @@ def _described(library: Any) -> Any:
         library.mpad_affine.argtypes = [c_void_p, c_long, c_long, c_void_p, c_long, c_void_p, c_void_p, c_int]
         library.mpad_combine.argtypes = [POINTER(_Combine), c_long, c_long, c_void_p]
         library.mpad_attend.argtypes = [
-            c_void_p, c_void_p, c_long, c_long, c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_long
+            c_void_p, c_void_p, c_long, c_long, c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p
         ]  # fmt: skip
         library.mpad_hear.argtypes = [POINTER(GraphsOfWords), c_void_p, c_long, c_void_p, c_void_p]
     return library
@@ -73,7 +67,7 @@ def combine(
     rest: tuple[Floats, Floats] | None,
     u: Floats,
 ) -> Floats:
-    """The new states of n rows; see `passes.combine`."""
+    """The new states of n rows; see `update.combine`."""
     width = states.shape[1]
     out = np.empty((n, width), np.float32)
     rests = (None, None) if rest is None else rest
@@ -90,7 +84,7 @@ def attend(
     alpha = np.empty(int(start[-1] - start[0]), np.float32)
     pooled = np.empty((groups, width), np.float32)
     places = at(h), at(start), groups, width, at(align), at(bias), at(context), bounded, at(alpha), at(pooled)
-    _library.mpad_attend(*places, width)
+    _library.mpad_attend(*places)
     return pooled, alpha
 
 

@@ -38,11 +38,9 @@ class Product:
 
     def __call__(self, x: Floats) -> Floats:
         """Map rows."""
-        return (
-            compiled.affine(x, self.w, None, PLAIN)
-            if compiled.takes(len(x), self.w.shape[1])
-            else np.asarray(x @ self.w)
-        )
+        if compiled.takes(len(x), self.w.shape[1]):
+            return compiled.affine(x, self.w, None, PLAIN)
+        return np.asarray(x @ self.w)
 
 
 @dataclass(frozen=True)

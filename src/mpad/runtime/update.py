@@ -41,9 +41,7 @@ def combine(step: Step, entered: tuple[Floats, ...], index: Ints | None, told: T
     if compiled.takes(n, state.shape[1]):
         parts, rest = (told.parts[0], told.parts[1]), None if told.rest is None else (told.rest[0], told.rest[1])
         return compiled.combine(n, index, told.index, state, gates, parts, rest, step.reset)
-    if index is None:
-        gates = gates.copy() if gates.base is not None else gates
-    else:
+    if index is not None:
         state, gates = state.take(index, axis=0), gates.take(index, axis=0)
     told_gates, c = told.rows()
     gates += told_gates
