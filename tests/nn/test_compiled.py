@@ -43,9 +43,10 @@ def update(rows, width, hears, relu, before):
     w2, b2, bias, *maps = (torch.randn(shape) * 0.2 for shape in shapes)
 
     def run():
-        updated, *kept = update_forward(h, x, (w2, b2, relu) if hears else None, (bias, *maps))
-        found = update_backward(g, h, x, tuple(kept), (w2, relu) if hears else None, tuple(maps), before)
-        return [updated, *kept, found.h, found.x, found.before, *found.hear, *found.gate]
+        hear, gate = (w2, b2, relu) if hears else None, (bias, *maps)
+        updated, kept = update_forward(h, x, hear, gate)
+        found = update_backward(g, h, x, kept, hear, gate, before)
+        return [updated, kept[1], found.h, found.x, found.before, *found.hear, *found.gate]
 
     return run
 

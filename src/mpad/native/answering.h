@@ -35,9 +35,13 @@ static void NAME(combine)(const struct combine *of, long rows, long width, float
 static inline float NAME(dot)(const float *x, const float *y, long width) {
     vec sum = NAME(all)(0);
     for (long c = 0; c < width; c += V) sum += *(const vec *)(x + c) * *(const vec *)(y + c);
+#if V == 16
+    return _mm512_reduce_add_ps((__m512)sum);
+#else
     float total = 0;
     for (int c = 0; c < V; c++) total += sum[c];
     return total;
+#endif
 }
 
 static inline float NAME(score)(const float *aligned, const float *context, long width, int bounded) {

@@ -101,6 +101,9 @@ static inline __attribute__((always_inline)) void NAME(tiles)(
                 for (; r + TALL <= rows; r += TALL)
                     NAME(tile)(from + r * x_row, x_row, x_next, depth, weights, next, bias, add, y + r * y_row + c,
                                y_row, then, TALL, WIDE);
+                for (; r + 2 <= rows; r += 2)
+                    NAME(tile)(from + r * x_row, x_row, x_next, depth, weights, next, bias, add, y + r * y_row + c,
+                               y_row, then, 2, WIDE);
                 for (; r < rows; r++)
                     NAME(tile)(from + r * x_row, x_row, x_next, depth, weights, next, bias, add, y + r * y_row + c,
                                y_row, then, 1, WIDE);
@@ -141,14 +144,19 @@ static void NAME(add_columns)(const float *x, long x_row, long rows, long width,
     }
 }
 
-/* Columns first .. last - 1 of g against x, summed over rows: (last - first, n_in), and the sums of these columns. */
-static void NAME(outer)(const float *g, long g_row, const float *x, long x_row, long rows, long n_in, long first,
-                        long last, float *d_w, float *d_b) {
-    NAME(tiles)(g + first, 1, g_row, last - first, rows, x, x_row, n_in, 0, 0, d_w + first * n_in, n_in, PLAIN);
-    if (!d_b) return;
-    for (long c = first; c < last; c += V) *(vec *)(d_b + c) = NAME(all)(0);
-    for (long at = 0; at < rows; at += BLOCK) {
-        long n = rows - at < BLOCK ? rows - at : BLOCK;
-        NAME(add_columns)(g + at * g_row + first, g_row, n, last - first, d_b + first);
+/* g^T x, added to d_w: (rows, n_out), (rows, n_in) -> (n_out, n_in). */
+static void NAME(add_outer)(const float *g, long g_row, const float *x, long x_row, long rows, long n_out, long n_in,
+                            float *d_w) {
+    NAME(tiles)(g, 1, g_row, n_out, rows, x, x_row, n_in, 0, 1, d_w, n_in, PLAIN);
+}
+
+/* Weights (n_out, n_in) -> (n_in, n_out), in panels of 64 columns if n_in is a multiple of that: columns first .. last - 1,
+ * whole sixteens of them. */
+static void NAME(turn)(const float *w, long n_out, long n_in, long first, long last, float *to) {
+    const long panels = n_in % PANEL == 0, next = panels ? PANEL : n_out;
+    for (long o = first; o < last; o += 16) {
+        float *column = panels ? to + o / PANEL * PANEL * n_in + o % PANEL : to + o;
+        for (long k = 0; k < n_in; k++)
+            for (long c = 0; c < 16; c++) column[k * next + c] = w[(o + c) * n_in + k];
     }
 }

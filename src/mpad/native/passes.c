@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 3 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 4 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
-#define BLOCK 128 /* rows that are summed before their sum is added to others */
+#define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
 #define DEPTH 128 /* rows of weights that stay in the first-level cache, beside what they are multiplied with */
 #define PANEL 64  /* columns */
 
@@ -27,16 +27,16 @@ struct graphs {
     long n, master, mean;
 };
 
-struct update { /* weights here are (in, out), in panels of 64 columns where the width allows it */
+struct update { /* weights are (out, in); `turned` has room for all of them, side by side: W, U, V, W2 */
     const float *h, *x, *w2, *b2, *bias, *w, *u, *v;
-    float *message, *rzc, *reset_h, *out;
-    long h_row, x_row, rows, width, relu;
+    float *turned, *message, *rzc, *out;
+    long h_row, x_row, rows, width;
 };
 
-struct update_back { /* weights here are (out, in); rows of x lie end to end */
+struct update_back { /* rows of x lie end to end; `found` has `room` numbers for each thread, the first has all in the end */
     const float *g, *h, *x, *message, *rzc, *w2, *w, *u, *v;
-    float *d_rzc, *d_h, *d_m, *d_x, *sums; /* sums: a row for each thread */
-    long g_row, h_row, rows, width, relu, before;
+    float *d_h, *d_x, *found;
+    long g_row, h_row, rows, width, before, room;
 };
 
 struct mean {
@@ -46,24 +46,18 @@ struct mean {
     long x_row, words, edges, graphs, width, master, back;
 };
 
-struct attention { /* a is (in, out), as in `update` */
+struct attention { /* a is (out, in), `turned` has room for it */
     const long *size;
     const float *h, *a, *b, *v;
-    float *y, *score, *alpha, *pooled;
+    float *turned, *y, *score, *alpha, *pooled;
     long h_row, rows, groups, width, bounded;
 };
 
-struct attention_back { /* a is (out, in) */
+struct attention_back { /* `found` as in `update_back` */
     const long *size;
     const float *g, *h, *a, *v, *y, *score, *alpha;
-    float *d_h, *d_y, *d_v; /* d_v: a row for each thread */
-    long g_row, h_row, rows, groups, width, bounded;
-};
-
-struct outer { /* d_w = g^T x, d_b = the sum of g's rows */
-    const float *g, *x;
-    float *d_w, *d_b;
-    long g_row, x_row, rows, n_out, n_in;
+    float *d_h, *found;
+    long g_row, h_row, rows, groups, width, bounded, room;
 };
 
 #pragma GCC push_options
@@ -137,27 +131,48 @@ void mpad_threads(void *parallel, void *number, void *size) {
 
 struct shared {
     const void *of;
-    long threads;
+    long threads, team; /* asked for, and there */
 };
 
-static void parallel(void (*work)(void *), const void *of, long threads) {
-    struct shared data = {of, threads};
+static long parallel(void (*work)(void *), const void *of, long threads) {
+    struct shared data = {of, 1, 1};
     if (threads > 1 && run_parallel)
-        run_parallel(work, &data, threads, 0);
+        data.threads = threads, run_parallel(work, &data, threads, 0);
     else
-        data.threads = 1, work(&data);
+        work(&data);
+    return data.team;
 }
 
 /* This thread's number, and its part of n pieces: of as many threads as there are, which may be fewer than asked for. */
 static long this_thread(const struct shared *data) { return data->threads > 1 ? thread_number() : 0; }
 
-static void part(const struct shared *data, long n, long *first, long *last) {
+static void part(struct shared *data, long n, long *first, long *last) {
     const long me = this_thread(data), team = data->threads > 1 ? team_size() : 1;
+    if (me == 0) data->team = team;
     *first = n * me / team, *last = n * (me + 1) / team;
+}
+
+/* What threads have found, each `n` numbers in its `room`, is added up in the first one's. */
+static void add_up(float *found, long n, long room, long team) {
+    for (long t = 1; t < team; t++)
+        for (long k = 0; k < n; k++) found[k] += found[t * room + k];
 }
 
 static long strips(long rows) { return (rows + STRIP - 1) / STRIP; }
 static long least(long a, long b) { return a < b ? a : b; }
+
+static void turn_part(void *data) {
+    const struct update *of = ((struct shared *)data)->of;
+    const long d = of->width, n_out[] = {3 * d, 2 * d, d, d};
+    const float *weights[] = {of->w, of->u, of->v, of->w2};
+    float *to = of->turned;
+    for (int k = 0; k < 4; to += n_out[k++] * d) {
+        long first, last;
+        if (!weights[k]) continue;
+        part(data, n_out[k] / 16, &first, &last);
+        (wide ? turn_512 : turn_256)(weights[k], n_out[k], d, first * 16, last * 16, to);
+    }
+}
 
 static void update_part(void *data) {
     const struct update *of = ((struct shared *)data)->of;
@@ -166,20 +181,26 @@ static void update_part(void *data) {
     (wide ? update_512 : update_256)(of, first * STRIP, least(last * STRIP, of->rows));
 }
 
-void mpad_update(const struct update *of, long threads) { parallel(update_part, of, threads); }
-
-static void update_back_part(void *data) {
-    const struct shared *shared = data;
-    const struct update_back *of = shared->of;
-    long first, last, me = this_thread(shared);
-    part(data, strips(of->rows), &first, &last);
-    (wide ? update_back_512 : update_back_256)(of, first * STRIP, least(last * STRIP, of->rows), of->sums + me * of->width);
+void mpad_update(const struct update *of, long threads) {
+    parallel(turn_part, of, threads);
+    parallel(update_part, of, threads);
 }
 
-void mpad_update_back(const struct update_back *of, long threads) { parallel(update_back_part, of, threads); }
+static void update_back_part(void *data) {
+    const struct update_back *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, strips(of->rows), &first, &last);
+    (wide ? update_back_512 : update_back_256)(of, first * STRIP, least(last * STRIP, of->rows),
+                                               of->found + this_thread(data) * of->room);
+}
+
+void mpad_update_back(const struct update_back *of, long threads) {
+    const long d = of->width, team = parallel(update_back_part, of, threads);
+    add_up(of->found, 7 * d * d + 5 * d, of->room, team);
+}
 
 /* Groups are shared out by their rows: those that begin in a thread's part of the rows are its own. */
-static void groups_part(const void *data, const long *size, long groups, long rows, long *first, long *last, long *row) {
+static void groups_part(void *data, const long *size, long groups, long rows, long *first, long *last, long *row) {
     long begin, end;
     part(data, rows, &begin, &end);
     const int final = end == rows;
@@ -210,41 +231,19 @@ static void attention_part(void *data) {
     (wide ? attention_512 : attention_256)(of, first, last, row);
 }
 
-void mpad_attention(const struct attention *of, long threads) { parallel(attention_part, of, threads); }
+void mpad_attention(const struct attention *of, long threads) {
+    (wide ? turn_512 : turn_256)(of->a, of->width, of->width, 0, of->width, of->turned);
+    parallel(attention_part, of, threads);
+}
 
 static void attention_back_part(void *data) {
-    const struct shared *shared = data;
-    const struct attention_back *of = shared->of;
-    long first, last, row, me = this_thread(shared);
+    const struct attention_back *of = ((struct shared *)data)->of;
+    long first, last, row;
     groups_part(data, of->size, of->groups, of->rows, &first, &last, &row);
-    (wide ? attention_back_512 : attention_back_256)(of, first, last, row, of->d_v + me * of->width);
+    (wide ? attention_back_512 : attention_back_256)(of, first, last, row, of->found + this_thread(data) * of->room);
 }
 
-void mpad_attention_back(const struct attention_back *of, long threads) { parallel(attention_back_part, of, threads); }
-
-struct outers {
-    const struct outer *of;
-    long n;
-};
-
-/* The columns of all products, in tiles of 6 (whole registers for their sums: 48), shared out among threads. */
-#define COLUMNS 48
-
-static void outer_part(void *data) {
-    const struct outers *all = ((struct shared *)data)->of;
-    long tiles = 0, first, last;
-    for (long k = 0; k < all->n; k++) tiles += (all->of[k].n_out + COLUMNS - 1) / COLUMNS;
-    part(data, tiles, &first, &last);
-    for (long k = 0, at = 0; k < all->n; k++) {
-        const struct outer *one = all->of + k;
-        for (long column = 0; column < one->n_out; column += COLUMNS, at++)
-            if (first <= at && at < last)
-                (wide ? outer_512 : outer_256)(one->g, one->g_row, one->x, one->x_row, one->rows, one->n_in, column,
-                                               least(column + COLUMNS, one->n_out), one->d_w, one->d_b);
-    }
-}
-
-void mpad_outer(const struct outer *of, long n, long threads) {
-    struct outers all = {of, n};
-    parallel(outer_part, &all, threads);
+void mpad_attention_back(const struct attention_back *of, long threads) {
+    const long d = of->width, team = parallel(attention_back_part, of, threads);
+    add_up(of->found, d * d + 2 * d, of->room, team);
 }

@@ -1,23 +1,25 @@
 /* A round of messages (nn/neighbours.py, nn/gate.py), both ways, for one kind of processor; see maps.h. */
 
-/* Rows first .. last - 1: M = X W2 + b2 [ReLU], the gates R and Z, the candidate C, R * H, and H'. */
+/* Rows first .. last - 1: M = ReLU(X W2 + b2), or X itself; the gates R and Z, the candidate C, and H'. */
 static void NAME(update)(const struct update *of, long first, long last) {
-    const long d = of->width, packed = d % PANEL == 0;
+    const long d = of->width, panels = d % PANEL == 0;
+    const float *w = of->turned, *u = w + 3 * d * d, *v = u + 2 * d * d, *w2 = v + d * d;
+    float reset[STRIP * WIDEST] __attribute__((aligned(64)));
     for (long at = first; at < last; at += STRIP) {
         const long n = last - at < STRIP ? last - at : STRIP;
         const float *h = of->h + at * of->h_row, *m = of->x + at * of->x_row;
-        float *rzc = of->rzc + at * 3 * d, *reset = of->reset_h + at * d, *out = of->out + at * d;
+        float *rzc = of->rzc + at * 3 * d, *out = of->out + at * d;
         long m_row = of->x_row;
         if (of->w2) {
-            NAME(map)(m, m_row, n, d, of->w2, packed ? 0 : d, d, of->b2, 0, of->message + at * d, d, of->relu ? RELU : PLAIN);
+            NAME(map)(m, m_row, n, d, w2, panels ? 0 : d, d, of->b2, 0, of->message + at * d, d, RELU);
             m = of->message + at * d, m_row = d;
         }
-        NAME(map)(m, m_row, n, d, of->w, packed ? 0 : 3 * d, 3 * d, of->bias, 0, rzc, 3 * d, PLAIN);
-        NAME(map)(h, of->h_row, n, d, of->u, packed ? 0 : 2 * d, 2 * d, 0, 1, rzc, 3 * d, SIGMOID);
+        NAME(map)(m, m_row, n, d, w, panels ? 0 : 3 * d, 3 * d, of->bias, 0, rzc, 3 * d, PLAIN);
+        NAME(map)(h, of->h_row, n, d, u, panels ? 0 : 2 * d, 2 * d, 0, 1, rzc, 3 * d, SIGMOID);
         for (long r = 0; r < n; r++)
             for (long c = 0; c < d; c += V)
                 *(vec *)(reset + r * d + c) = *(const vec *)(rzc + r * 3 * d + c) * *(const vec *)(h + r * of->h_row + c);
-        NAME(map)(reset, d, n, d, of->v, packed ? 0 : d, d, 0, 1, rzc + 2 * d, 3 * d, TANH);
+        NAME(map)(reset, d, n, d, v, panels ? 0 : d, d, 0, 1, rzc + 2 * d, 3 * d, TANH);
         for (long r = 0; r < n; r++)
             for (long c = 0; c < d; c += V) {
                 vec state = *(const vec *)(h + r * of->h_row + c), z = *(const vec *)(rzc + r * 3 * d + d + c);
@@ -26,39 +28,59 @@ static void NAME(update)(const struct update *of, long first, long last) {
     }
 }
 
-/* Rows first .. last - 1: gradients of the pre-activations of R, Z, C, of H, of M before its ReLU, and of X; into
- * `sums`, where X = ReLU(. + b), that of b. */
-static void NAME(update_back)(const struct update_back *of, long first, long last, float *sums) {
+/* Its derivative, of rows first .. last - 1: gradients of H and of X (where X = ReLU(. + b), of what stands in the
+ * brackets); added to `found`, those of W, U, V, W2 and of their biases, and of b. Gradients of what lies between never
+ * leave the cache: of a block of rows they stand behind `found`, until the weights have had their share of them. */
+static void NAME(update_back)(const struct update_back *of, long first, long last, float *found) {
     const long d = of->width;
-    float d_reset[STRIP * WIDEST] __attribute__((aligned(64)));
-    for (long at = first; at < last; at += STRIP) {
-        const long n = last - at < STRIP ? last - at : STRIP;
-        const float *h = of->h + at * of->h_row, *g = of->g + at * of->g_row, *rzc = of->rzc + at * 3 * d;
-        float *d_rzc = of->d_rzc + at * 3 * d, *d_h = of->d_h + at * d, *d_m = of->d_m + at * d;
-        for (long r = 0; r < n; r++)
-            for (long c = 0; c < d; c += V) {
-                vec given = *(const vec *)(g + r * of->g_row + c), state = *(const vec *)(h + r * of->h_row + c);
-                vec z = *(const vec *)(rzc + r * 3 * d + d + c), new = *(const vec *)(rzc + r * 3 * d + 2 * d + c);
-                *(vec *)(d_rzc + r * 3 * d + d + c) = given * (new - state) * z * (1 - z);
-                *(vec *)(d_rzc + r * 3 * d + 2 * d + c) = given * z * (1 - new * new);
-                *(vec *)(d_h + r * d + c) = given * (1 - z);
+    float *d_w = found, *d_u = d_w + 3 * d * d, *d_v = d_u + 2 * d * d, *d_w2 = d_v + d * d;
+    float *d_bias = d_w2 + d * d, *d_b2 = d_bias + 3 * d, *d_before = d_b2 + d;
+    float *d_rzc = d_before + d, *d_m = d_rzc + 3 * d * BLOCK, *reset_h = d_m + d * BLOCK, *d_reset = reset_h + d * BLOCK;
+    for (float *at = found; at < d_rzc; at += V) *(vec *)at = NAME(all)(0);
+    for (long start = first; start < last; start += BLOCK) {
+        const long rows = last - start < BLOCK ? last - start : BLOCK;
+        for (long at = 0; at < rows; at += STRIP) {
+            const long n = rows - at < STRIP ? rows - at : STRIP;
+            const float *h = of->h + (start + at) * of->h_row, *g = of->g + (start + at) * of->g_row;
+            const float *rzc = of->rzc + (start + at) * 3 * d;
+            float *d_gates = d_rzc + at * 3 * d, *d_h = of->d_h + (start + at) * d, *d_x = of->d_x + (start + at) * d;
+            for (long r = 0; r < n; r++)
+                for (long c = 0; c < d; c += V) {
+                    vec given = *(const vec *)(g + r * of->g_row + c), state = *(const vec *)(h + r * of->h_row + c);
+                    vec z = *(const vec *)(rzc + r * 3 * d + d + c), new = *(const vec *)(rzc + r * 3 * d + 2 * d + c);
+                    *(vec *)(d_gates + r * 3 * d + d + c) = given * (new - state) * z * (1 - z);
+                    *(vec *)(d_gates + r * 3 * d + 2 * d + c) = given * z * (1 - new * new);
+                    *(vec *)(d_h + r * d + c) = given * (1 - z);
+                }
+            NAME(map)(d_gates + 2 * d, 3 * d, n, d, of->v, d, d, 0, 0, d_reset, d, PLAIN);
+            for (long r = 0; r < n; r++)
+                for (long c = 0; c < d; c += V) {
+                    vec reset = *(const vec *)(rzc + r * 3 * d + c), back = *(const vec *)(d_reset + r * d + c);
+                    vec state = *(const vec *)(h + r * of->h_row + c);
+                    *(vec *)(d_gates + r * 3 * d + c) = back * state * reset * (1 - reset);
+                    *(vec *)(d_h + r * d + c) += back * reset;
+                    *(vec *)(reset_h + (at + r) * d + c) = reset * state;
+                }
+            NAME(map)(d_gates, 3 * d, n, 2 * d, of->u, d, d, 0, 1, d_h, d, PLAIN);
+            if (!of->w2) {
+                NAME(map)(d_gates, 3 * d, n, 3 * d, of->w, d, d, 0, 0, d_x, d, PLAIN);
+                continue;
             }
-        NAME(map)(d_rzc + 2 * d, 3 * d, n, d, of->v, d, d, 0, 0, d_reset, d, PLAIN);
-        for (long r = 0; r < n; r++)
-            for (long c = 0; c < d; c += V) {
-                vec reset = *(const vec *)(rzc + r * 3 * d + c), back = *(const vec *)(d_reset + r * d + c);
-                *(vec *)(d_rzc + r * 3 * d + c) =
-                    back * *(const vec *)(h + r * of->h_row + c) * reset * (1 - reset);
-                *(vec *)(d_h + r * d + c) += back * reset;
-            }
-        NAME(map)(d_rzc, 3 * d, n, 2 * d, of->u, d, d, 0, 1, d_h, d, PLAIN);
-        NAME(map)(d_rzc, 3 * d, n, 3 * d, of->w, d, d, 0, 0, d_m, d, PLAIN);
+            NAME(map)(d_gates, 3 * d, n, 3 * d, of->w, d, d, 0, 0, d_m + at * d, d, PLAIN);
+            NAME(silence)(d_m + at * d, of->message + (start + at) * d, n * d);
+            NAME(map)(d_m + at * d, d, n, d, of->w2, d, d, 0, 0, d_x, d, PLAIN);
+            if (!of->before) continue;
+            NAME(silence)(d_x, of->x + (start + at) * d, n * d);
+            NAME(add_columns)(d_x, d, n, d, d_before);
+        }
+        const float *h = of->h + start * of->h_row, *x = of->x + start * d, *m = of->w2 ? of->message + start * d : x;
+        NAME(add_outer)(d_rzc, 3 * d, m, d, rows, 3 * d, d, d_w);
+        NAME(add_outer)(d_rzc, 3 * d, h, of->h_row, rows, 2 * d, d, d_u);
+        NAME(add_outer)(d_rzc + 2 * d, 3 * d, reset_h, d, rows, d, d, d_v);
+        NAME(add_columns)(d_rzc, 3 * d, rows, 3 * d, d_bias);
         if (!of->w2) continue;
-        if (of->relu) NAME(silence)(d_m, of->message + at * d, n * d);
-        NAME(map)(d_m, d, n, d, of->w2, d, d, 0, 0, of->d_x + at * d, d, PLAIN);
-        if (!of->before) continue;
-        NAME(silence)(of->d_x + at * d, of->x + at * d, n * d);
-        NAME(add_columns)(of->d_x + at * d, d, n, d, sums);
+        NAME(add_outer)(d_m, d, x, d, rows, d, d, d_w2);
+        NAME(add_columns)(d_m, d, rows, d, d_b2);
     }
 }
 
@@ -109,37 +131,51 @@ static void NAME(mean)(const struct mean *of, long first, long last, long v, lon
 
 /* READOUT (nn/readout.py): attention over the rows of each of groups first .. last - 1, which begin at `row`. */
 static void NAME(attention)(const struct attention *of, long first, long last, long row) {
-    const long d = of->width, packed = d % PANEL == 0;
+    const long d = of->width, panels = d % PANEL == 0;
     long end = row;
     for (long g = first; g < last; g++) end += of->size[g];
     for (long at = row; at < end; at += STRIP) {
         const long n = end - at < STRIP ? end - at : STRIP;
-        NAME(map)(of->h + at * of->h_row, of->h_row, n, d, of->a, packed ? 0 : d, d, of->b, 0, of->y + at * d, d, TANH);
+        NAME(map)(of->h + at * of->h_row, of->h_row, n, d, of->turned, panels ? 0 : d, d, of->b, 0, of->y + at * d, d, TANH);
         for (long r = at; r < at + n; r++) of->score[r] = NAME(score)(of->y + r * d, of->v, d, of->bounded);
     }
     for (long g = first; g < last; row += of->size[g++])
         NAME(pool)(of->h + row * of->h_row, of->h_row, of->score + row, of->size[g], d, of->alpha + row, of->pooled + g * d);
 }
 
-/* Its derivative: gradients of the rows, of what tanh was taken of, and, into d_v, of the context. */
-static void NAME(attention_back)(const struct attention_back *of, long first, long last, long row, float *d_v) {
+/* What a block of rows, first .. last - 1, is given back through tanh(H A + b), and what it adds to A and b. */
+static void NAME(attention_weights)(const struct attention_back *of, long first, long last, const float *d_y, float *d_a,
+                                    float *d_b) {
+    const long d = of->width, n = last - first;
+    NAME(map)(d_y, d, n, d, of->a, d, d, 0, 1, of->d_h + first * d, d, PLAIN);
+    NAME(add_outer)(d_y, d, of->h + first * of->h_row, of->h_row, n, d, d, d_a);
+    NAME(add_columns)(d_y, d, n, d, d_b);
+}
+
+/* Its derivative: gradients of the rows; added to `found`, those of A, of its bias and of the context. What tanh was
+ * taken of has its gradients, of a block of rows, behind `found`. */
+static void NAME(attention_back)(const struct attention_back *of, long first, long last, long row, float *found) {
     const long d = of->width;
+    float *d_a = found, *d_b = d_a + d * d, *d_v = d_b + d, *d_y = d_v + d;
+    for (float *at = found; at < d_y; at += V) *(vec *)at = NAME(all)(0);
+    long start = row; /* of the block */
     for (long g = first; g < last; g++) {
-        const long begin = row, end = row + of->size[g];
+        const long end = row + of->size[g];
         const float *given = of->g + g * of->g_row;
         float mean = 0;
-        for (long r = begin; r < end; r++) mean += of->alpha[r] * NAME(dot)(given, of->h + r * of->h_row, d);
+        for (long r = row; r < end; r++) mean += of->alpha[r] * NAME(dot)(given, of->h + r * of->h_row, d);
         for (; row < end; row++) {
-            float score = of->score[row];
+            if (row - start == BLOCK) NAME(attention_weights)(of, start, row, d_y, d_a, d_b), start = row;
+            float score = of->score[row], *before = d_y + (row - start) * d;
             float back = of->alpha[row] * (NAME(dot)(given, of->h + row * of->h_row, d) - mean);
             if (of->bounded) back *= 1 - score * score;
             for (long c = 0; c < d; c += V) {
                 vec y = *(const vec *)(of->y + row * d + c);
                 *(vec *)(d_v + c) += back * y;
-                *(vec *)(of->d_y + row * d + c) = back * *(const vec *)(of->v + c) * (1 - y * y);
+                *(vec *)(before + c) = back * *(const vec *)(of->v + c) * (1 - y * y);
                 *(vec *)(of->d_h + row * d + c) = of->alpha[row] * *(const vec *)(given + c);
             }
         }
-        NAME(map)(of->d_y + begin * d, d, end - begin, d, of->a, d, d, 0, 1, of->d_h + begin * d, d, PLAIN);
     }
+    NAME(attention_weights)(of, start, row, d_y, d_a, d_b);
 }

@@ -15,16 +15,16 @@ from torch import Tensor
 
 from mpad import native
 
-_PANEL = 64  # as in passes.c
+_BLOCK, _STRIP = 96, 24  # rows, as in passes.c
 _ALIGN = 16  # numbers
 
 
 class _Update(Structure):
-    _fields_ = native.fields("h x w2 b2 bias w u v message rzc reset_h out", "h_row x_row rows width relu")
+    _fields_ = native.fields("h x w2 b2 bias w u v turned message rzc out", "h_row x_row rows width")
 
 
 class _UpdateBack(Structure):
-    _fields_ = native.fields("g h x message rzc w2 w u v d_rzc d_h d_m d_x sums", "g_row h_row rows width relu before")
+    _fields_ = native.fields("g h x message rzc w2 w u v d_h d_x found", "g_row h_row rows width before room")
 
 
 class _Mean(Structure):
@@ -34,15 +34,11 @@ class _Mean(Structure):
 
 
 class _Attention(Structure):
-    _fields_ = native.fields("size h a b v y score alpha pooled", "h_row rows groups width bounded")
+    _fields_ = native.fields("size h a b v turned y score alpha pooled", "h_row rows groups width bounded")
 
 
 class _AttentionBack(Structure):
-    _fields_ = native.fields("size g h a v y score alpha d_h d_y d_v", "g_row h_row rows groups width bounded")
-
-
-class _Outer(Structure):
-    _fields_ = native.fields("g x d_w d_b", "g_row x_row rows n_out n_in")
+    _fields_ = native.fields("size g h a v y score alpha d_h found", "g_row h_row rows groups width bounded room")
 
 
 class _Room(local):
@@ -112,7 +108,6 @@ def _library() -> Any:
     native.library.mpad_mean.argtypes = [POINTER(_Mean), c_long]
     native.library.mpad_attention.argtypes = [POINTER(_Attention), c_long]
     native.library.mpad_attention_back.argtypes = [POINTER(_AttentionBack), c_long]
-    native.library.mpad_outer.argtypes = [POINTER(_Outer), c_long, c_long]
     return native.library
 
 
@@ -124,20 +119,20 @@ def run_on(h: Tensor) -> bool:
 
 def update_forward(
     h: Tensor, x: Tensor, hear: tuple[Tensor, Tensor, bool] | None, gate: tuple[Tensor, Tensor, Tensor, Tensor]
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What `nn.gate.update_forward` computes: H', M, (R, Z, C), R ⊙ H."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `nn.gate.update_forward` computes: H'; M, or X where M is a linear map of it; (R, Z, C)."""
     h, x = _by_rows(h), _by_rows(x)
     rows, width = h.shape
-    bias, *maps = gate
-    w2, b2, relu = hear or (None, None, False)
-    w, u, v, w2 = (None if weight is None else _turned(weight) for weight in (*maps, w2))
+    hear, gate = _merged(hear, gate)
+    bias, w, u, v = gate
+    w2, b2, _ = hear or (None, None, False)
     empty = _room.empty
     message = x if hear is None else empty(rows, width)
-    rzc, reset_h, out = empty(rows, 3 * width), empty(rows, width), empty(rows, width)
-    places = [_at(part) for part in (h, x, w2, b2, bias, w, u, v, message, rzc, reset_h, out)]
-    of = _Update(*places, h.stride(0), x.stride(0), rows, width, relu)
+    turned, rzc, out = empty(7 * width, width), empty(rows, 3 * width), empty(rows, width)
+    arrays = h, x, w2, b2, bias, *[weight.contiguous() for weight in (w, u, v)], turned, message, rzc, out
+    of = _Update(*[_at(part) for part in arrays], h.stride(0), x.stride(0), rows, width)
     _library().mpad_update(of, torch.get_num_threads())
-    return out, message, rzc, reset_h
+    return out, message, rzc
 
 
 def update_backward(
@@ -146,23 +141,39 @@ def update_backward(
     x: Tensor,
     message: Tensor,
     rzc: Tensor,
-    hear: tuple[Tensor, bool] | None,
-    maps: tuple[Tensor, ...],
+    hear: tuple[Tensor, Tensor, bool] | None,
+    gate: tuple[Tensor, Tensor, Tensor, Tensor],
     before: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
-    """Gradients of the pre-activations of R, Z, C; of H; of M before its ReLU; of X; of a bias before X."""
+) -> tuple[Tensor, ...]:
+    """Gradients of H; of X; of a bias before X; of W₂ and b₂; and of the gate's biases, W, both U."""
     g, h, x, threads = _by_rows(g), _by_rows(h), x.contiguous(), torch.get_num_threads()
     rows, width = h.shape
-    w2, relu = hear or (None, False)
-    empty = _room.empty
-    d_rzc, d_h, d_m = empty(rows, 3 * width), empty(rows, width), empty(rows, width)
-    d_x = d_m if hear is None else empty(rows, width)
-    sums = h.new_zeros(threads, width)
-    weights = [None if weight is None else weight.contiguous() for weight in (w2, *maps)]
-    places = [_at(part) for part in (g, h, x, message, rzc, *weights, d_rzc, d_h, d_m, d_x, sums)]
-    of = _UpdateBack(*places, g.stride(0), h.stride(0), rows, width, relu, before)
-    _library().mpad_update_back(of, threads)
-    return d_rzc, d_h, d_m, d_x, sums.sum(0) if before else None
+    square = width * width
+    own, (_, *maps) = _merged(hear, gate)
+    sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
+    room = sum(sizes) + (5 * _BLOCK + _STRIP) * width
+    d_h, d_x, found = _room.empty(rows, width), _room.empty(rows, width), _room.empty(threads, room)
+    arrays = g, h, x, message, rzc, None if own is None else own[0], *maps, d_h, d_x, found
+    shape = g.stride(0), h.stride(0), rows, width, before, room
+    _library().mpad_update_back(_UpdateBack(*[_at(part) for part in arrays], *shape), threads)
+    parts = found[0, : sum(sizes)].split(sizes)
+    d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
+    d_bias, d_b2, d_before = parts[4:]
+    if hear is not None and own is None:  # of W W₂ and W b₂ + b to those of its parts
+        w2, b2, _ = hear
+        d_w2, d_b2 = gate[1].t() @ d_w, d_bias @ gate[1]
+        d_w = torch.addr(d_w @ w2.t(), d_bias, b2)
+    return d_h, d_x, d_before, d_w2, d_b2, d_bias, d_w, d_u, d_v
+
+
+def _merged(
+    hear: tuple[Tensor, Tensor, bool] | None, gate: tuple[Tensor, Tensor, Tensor, Tensor]
+) -> tuple[tuple[Tensor, Tensor, bool] | None, tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """A map of X without a ReLU merges into what the gate does with M: W (X W₂ + b₂) = X (W W₂) + W b₂."""
+    if hear is None or hear[2]:
+        return hear, gate
+    (w2, b2, _), (bias, w, *rest) = hear, gate
+    return None, (torch.addmv(bias, w, b2), w @ w2, *rest)  # type: ignore[return-value]
 
 
 def mean(edges: Edges, x: Tensor, bias: Tensor | None = None, back: bool = False) -> Tensor:
@@ -181,9 +192,9 @@ def attend(
     """H, W_A → tanh(H W_A + b); scores and α (words,); u (groups, width). Groups are runs of words of these sizes."""
     words = _by_rows(words)
     rows, width = words.shape
-    y, pooled = _room.empty(rows, width), _room.empty(len(sizes), width)
-    score, alpha = torch.empty(rows), torch.empty(rows)
-    arrays = sizes, words, _turned(w), bias, v.contiguous(), y, score, alpha, pooled
+    turned, y, pooled = _room.empty(width, width), _room.empty(rows, width), _room.empty(len(sizes), width)
+    score, alpha = _room.empty(rows), torch.empty(rows)
+    arrays = sizes, words, w.contiguous(), bias, v.contiguous(), turned, y, score, alpha, pooled
     of = _Attention(*[_at(part) for part in arrays], words.stride(0), rows, len(sizes), width, bounded)
     _library().mpad_attention(of, torch.get_num_threads())
     return y, score, alpha, pooled
@@ -200,38 +211,18 @@ def attend_backward(
     alpha: Tensor,
     sizes: Tensor,
     bounded: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of H, the rows behind its words included; of H W_A + b; and of v."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of H, the rows behind its words included; of W_A, of its bias, and of v."""
     g, words, threads = _by_rows(g), _by_rows(words), torch.get_num_threads()
     rows, width = words.shape
-    d_h, d_y, d_v = _room.empty(rows + len(behind), width), _room.empty(rows, width), torch.zeros(threads, width)
+    room = width * (width + 2 + _BLOCK)
+    d_h, found = _room.empty(rows + len(behind), width), _room.empty(threads, room)
     d_h[rows:] = behind
-    arrays = sizes, g, words, w.contiguous(), v.contiguous(), y, score, alpha, d_h, d_y, d_v
-    shape = g.stride(0), words.stride(0), rows, len(sizes), width, bounded
+    arrays = sizes, g, words, w.contiguous(), v.contiguous(), y, score, alpha, d_h, found
+    shape = g.stride(0), words.stride(0), rows, len(sizes), width, bounded, room
     _library().mpad_attention_back(_AttentionBack(*[_at(part) for part in arrays], *shape), threads)
-    return d_h, d_y, d_v.sum(0, keepdim=True)
-
-
-def outer_products(pairs: list[tuple[Tensor, Tensor, bool]]) -> list[tuple[Tensor, Tensor | None]]:
-    """Gᵀ X and, where asked for, the column sums of G, for several pairs at once: weights' and biases' gradients."""
-    found, jobs, kept = [], (_Outer * len(pairs))(), []
-    for job, (g, x, bias) in zip(jobs, pairs, strict=True):
-        g, x = _by_rows(g), _by_rows(x)
-        d_w, d_b = _room.empty(g.shape[1], x.shape[1]), _room.empty(g.shape[1]) if bias else None
-        job.g, job.x, job.d_w, job.d_b = (_at(part) for part in (g, x, d_w, d_b))
-        job.g_row, job.x_row, job.rows, job.n_out, job.n_in = g.stride(0), x.stride(0), len(g), g.shape[1], x.shape[1]
-        found.append((d_w, d_b))
-        kept.append((g, x))
-    _library().mpad_outer(jobs, len(pairs), torch.get_num_threads())
-    return found
-
-
-def _turned(weight: Tensor) -> Tensor:
-    """(out, in) → (in, out); in panels of 64 columns, where there are no others."""
-    n_out, n_in = weight.shape
-    if n_in % _PANEL:
-        return weight.t().contiguous()
-    return weight.view(n_out // _PANEL, _PANEL, n_in).transpose(1, 2).contiguous()
+    d_w, d_bias, d_v = found[0, : width * (width + 2)].split((width * width, width, width))
+    return d_h, d_w.view(width, width), d_bias, d_v.view(1, width)
 
 
 def _by_rows(x: Tensor) -> Tensor:

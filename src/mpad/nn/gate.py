@@ -48,14 +48,19 @@ Gate = tuple[Tensor, Tensor, Tensor, Tensor]  # the biases, W, the gates' U, U
 Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
 
 
-def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Equation 6: H'; M, which is X where there is no map before it; R, Z, C side by side; R ⊙ H."""
+Kept = tuple[Tensor, Tensor, Tensor | None]  # M; R, Z, C side by side; R ⊙ H, if it is worth keeping
+
+
+def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple[Tensor, Kept]:
+    """Equation 6: H', and what its derivative needs. M is X where there is no map before it."""
     if _in_one_kernel(h):
         from mpad.nn.kernels.gate import update_forward as on_gpu
 
-        return on_gpu(h, x, hear, gate)
+        updated, *kept = on_gpu(h, x, hear, gate)
+        return updated, (kept[0], kept[1], kept[2])
     if compiled.run_on(h):
-        return compiled.update_forward(h, x, hear, gate)
+        updated, m, rzc = compiled.update_forward(h, x, hear, gate)
+        return updated, (m, rzc, None)
     m = x
     if hear is not None:
         w2, b2, relu = hear
@@ -69,7 +74,7 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
     reset, update = gates.chunk(2, dim=-1)
     reset_h = reset * h
     add_product_(c, reset_h, u_reset.mT).tanh_()
-    return torch.lerp(h, c, update), m, rzc, reset_h
+    return torch.lerp(h, c, update), (m, rzc, reset_h)
 
 
 @dataclass(frozen=True)
@@ -84,30 +89,22 @@ class UpdateGradients:
 
 
 def update_backward(
-    g: Tensor,
-    h: Tensor,
-    x: Tensor,
-    kept: tuple[Tensor, Tensor, Tensor],
-    hear: tuple[Tensor, bool] | None,
-    maps: tuple[Tensor, ...],
-    before: bool = False,
+    g: Tensor, h: Tensor, x: Tensor, kept: Kept, hear: Hear | None, gate: Gate, before: bool = False
 ) -> UpdateGradients:
-    """The derivative of `update_forward`: `kept` is what it gave beside H', `maps` are W and both U."""
+    """The derivative of `update_forward`, which gave `kept`. With `before`, X = ReLU(· + b)."""
     m, rzc, reset_h = kept
+    if reset_h is None:
+        d_h, d_x, of_before, *of = compiled.update_backward(g, h, x, m, rzc, hear, gate, before)
+        heard = (None, None) if hear is None else (of[0], of[1])
+        return UpdateGradients(d_h, d_x, of_before if before else None, heard, tuple(of[2:]))
     if _in_one_kernel(h):
         from mpad.nn.kernels.gate import update_backward as on_gpu
         from mpad.nn.kernels.gate_weights import gate_weight_gradients
 
-        d_rzc, d_h, d_m, d_x, d_before = on_gpu(g, h, x, m, rzc, hear, maps, before)
+        d_rzc, d_h, d_m, d_x, d_before = on_gpu(g, h, x, m, rzc, hear, gate[1:], before)
         of_gate, of_hear = gate_weight_gradients(d_rzc, d_m, m, h, reset_h, None if hear is None else x)
         return UpdateGradients(d_h, d_x, d_before, of_hear, of_gate)
-    if compiled.run_on(h):
-        d_rzc, d_h, d_m, d_x, d_before = compiled.update_backward(g, h, x, m, rzc, hear, maps, before)
-        d_gates, d_c = d_rzc.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
-        pairs = [(d_rzc, m, True), (d_gates, h, False), (d_c, reset_h, False), (d_m, x, True)]
-        (d_w, d_bias), (d_u, _), (d_reset, _), *last = compiled.outer_products(pairs if hear else pairs[:3])
-        return UpdateGradients(d_h, d_x, d_before, last[0] if hear else (None, None), (d_bias, d_w, d_u, d_reset))
-    d_rzc, d_h, d_m, d_x, d_before = _gradients(g, h, x, m, rzc, hear, maps, before)
+    d_rzc, d_h, d_m, d_x, d_before = _gradients(g, h, x, m, rzc, hear, gate[1:], before)
     d_gates, d_c = d_rzc.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     d_w, d_bias = weight_and_bias_gradient(d_rzc, m)
     d_hear = (None, None) if hear is None else weight_and_bias_gradient(d_m, x)
@@ -129,7 +126,7 @@ def _gradients(
     x: Tensor,
     m: Tensor,
     rzc: Tensor,
-    hear: tuple[Tensor, bool] | None,
+    hear: Hear | None,
     maps: tuple[Tensor, ...],
     before: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
@@ -148,7 +145,7 @@ def _gradients(
     d_m = d_rzc @ w
     if hear is None:
         return d_rzc, d_h, d_m, d_m, None
-    w2, relu = hear
+    w2, _, relu = hear
     if relu:
         torch.ops.aten.threshold_backward(d_m, m, 0, grad_input=d_m)
     d_x = d_m @ w2
@@ -161,16 +158,15 @@ class _Update(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, x: Tensor, w2: Tensor | None, b2: Tensor | None, *gate: Tensor) -> Tensor:
         hear = None if w2 is None or b2 is None else (w2, b2, False)
-        updated, *kept = update_forward(h, x, hear, gate)  # type: ignore[arg-type]
-        ctx.hears = hear is not None
-        ctx.save_for_backward(h, x, *kept, *gate[1:], *(hear[:1] if hear else ()))
+        updated, kept = update_forward(h, x, hear, gate)  # type: ignore[arg-type]
+        ctx.save_for_backward(h, x, *kept, w2, b2, *gate)
         return updated
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        h, x, m, rzc, reset_h, w, u, u_reset, *w2 = ctx.saved_tensors
-        hear = (w2[0], False) if ctx.hears else None
-        d = update_backward(gradients[0], h, x, (m, rzc, reset_h), hear, (w, u, u_reset))
+        h, x, m, rzc, reset_h, w2, b2, *gate = ctx.saved_tensors
+        hear = None if w2 is None else (w2, b2, False)
+        d = update_backward(gradients[0], h, x, (m, rzc, reset_h), hear, tuple(gate))
         return d.h, d.x, *d.hear, *d.gate
 
 

@@ -59,16 +59,16 @@ class _Step(torch.autograd.Function):
         ctx: Any, sent: Tensor, state: Tensor, neighbours: Neighbours, b1: Tensor, w2: Tensor, b2: Tensor, *gate: Tensor
     ) -> Tensor:
         inbox = neighbours.heard_relu(sent, b1)
-        updated, *kept = update_forward(state, inbox, (w2, b2, True), gate)  # type: ignore[arg-type]
+        updated, kept = update_forward(state, inbox, (w2, b2, True), gate)  # type: ignore[arg-type]
         ctx.neighbours = neighbours
-        ctx.save_for_backward(state, inbox, *kept, w2, *gate[1:])
+        ctx.save_for_backward(state, inbox, *kept, w2, b2, *gate)
         return updated
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        state, inbox, message, rzc, reset_h, w2, *maps = ctx.saved_tensors
-        kept = message, rzc, reset_h
-        d = update_backward(gradients[0], state, inbox, kept, (w2, True), tuple(maps), before=True)
+        state, inbox, message, rzc, reset_h, w2, b2, *gate = ctx.saved_tensors
+        kept, hear = (message, rzc, reset_h), (w2, b2, True)
+        d = update_backward(gradients[0], state, inbox, kept, hear, tuple(gate), before=True)
         return ctx.neighbours.transposed(d.x), d.h, None, d.before, *d.hear, *d.gate
 
 

@@ -82,9 +82,8 @@ class _Attend(torch.autograd.Function):
             d_h, d_y, d_v = attend_backward(g, g_behind, h, w, y, v, score, alpha, base, size, ctx.bounded)
         elif ctx.groups.sizes is not None and compiled.run_on(h):
             rest = y, v, score, alpha, ctx.groups.sizes, ctx.bounded
-            d_h, d_y, d_v = compiled.attend_backward(g, g_behind, words, w, *rest)
-            ((d_w, d_bias),) = compiled.outer_products([(d_y, words, ctx.has_bias)])
-            return d_h, d_w, d_bias, d_v, None, None, None
+            d_h, of_w, of_bias, d_v = compiled.attend_backward(g, g_behind, words, w, *rest)
+            return d_h, of_w, of_bias if ctx.has_bias else None, d_v, None, None, None
         else:
             d_words, d_y, d_score = _attend_backward(g, words, y, v, score, alpha, ctx.groups, ctx.bounded)
             d_h = torch.cat([add_product_(d_words, d_y, w), g_behind], dim=-2)

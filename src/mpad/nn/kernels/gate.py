@@ -155,7 +155,7 @@ def update_backward(
     x: Tensor,
     message: Tensor,
     rzc: Tensor,
-    hear: tuple[Tensor, bool] | None,
+    hear: tuple[Tensor, Tensor, bool] | None,
     maps: tuple[Tensor, ...],
     before: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
@@ -167,7 +167,7 @@ def update_backward(
     d_rzc = torch.empty_like(rzc)
     d_h, d_m, d_x = (torch.empty(message.shape, dtype=h.dtype, device=h.device) for _ in range(3))
     sums = zeros(d_m, (*d_m.shape[:-2], width)) if before else None
-    w2, relu = hear or (maps[0], False)
+    w2, _, relu = hear or (maps[0], None, False)
     tile = width, power_of_two(width), _ROWS
     _backward[grid_of_rows(h, tile[-1])](
         g, *strides(g), h, *strides(h), x, message, rzc, *matrix(w2), *matrix(maps[0]), *matrix(maps[1]),
