@@ -1,6 +1,10 @@
+import pytest
 import torch
 
-from mpad.training.adam import FlatAdam
+from mpad.nn import compiled
+from mpad.training.adam import FlatAdam, make_adam
+
+BOTH = pytest.mark.parametrize("make", [FlatAdam, make_adam])  # the latter is compiled, where it was built
 
 
 def networks():
@@ -15,9 +19,10 @@ def loss(network, x, words):
     return network[1](network[0](x + network[2](words))).square().sum()
 
 
-def test_flat_adam_is_torchs_adam():
+@BOTH
+def test_it_is_torchs_adam(make):
     flat, plain = networks()
-    ours, theirs = FlatAdam(flat.parameters(), 0.01), torch.optim.Adam(plain.parameters(), lr=0.01)
+    ours, theirs = make(list(flat.parameters()), 0.01), torch.optim.Adam(plain.parameters(), lr=0.01)
     for step in range(5):
         x, words = torch.randn(7, 4), torch.randint(40_000, (7,))
         for network, optimiser in ((flat, ours), (plain, theirs)):
@@ -33,9 +38,18 @@ def test_flat_adam_is_torchs_adam():
         assert one.untyped_storage().nbytes() == 4 * one.numel()
 
 
-def test_parameters_without_a_gradient_stay():
+@BOTH
+def test_parameters_without_a_gradient_stay(make):
     flat, _ = networks()
-    optimiser, before = FlatAdam(flat.parameters(), 0.01), flat[1].weight.clone()
+    optimiser, before = make(list(flat.parameters()), 0.01), flat[1].weight.clone()
     flat[0](torch.randn(2, 4)).sum().backward()
     optimiser.step()
     assert torch.equal(flat[1].weight, before)
+
+
+def test_stacked_models_and_other_numbers_are_torchs():
+    network, _ = networks()
+    assert isinstance(make_adam(list(network.double().parameters()), 0.01), FlatAdam)
+    assert isinstance(make_adam(list(network.float().parameters()), 0.01), FlatAdam) != compiled.takes(torch.zeros(1))
+    stacked = [torch.nn.Parameter(torch.zeros(2, 3))]
+    assert isinstance(make_adam(stacked, [0.01, 0.02]), FlatAdam)

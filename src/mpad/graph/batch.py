@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpad.graph.compiled import take
 from mpad.graph.packed import PackedGraphs
 
 
@@ -126,6 +127,10 @@ class CorpusTensors:
         self.first_node, self.n_nodes = _runs(tensor(graphs.node_start))
         self.first_edge, self.n_edges = _runs(tensor(graphs.edge_start))
         self.first_graph, self.n_graphs = _runs(tensor(graphs.document_start))
+        starts = self.first_graph, self.n_graphs, self.first_node, self.n_nodes, self.first_edge, self.n_edges
+        self._arrays = self.words, self.source, self.target, self.weight, *starts
+        kinds = [torch.int32] * 3 + [torch.float32] + [torch.int64] * 6
+        self._compiled = self.device.type == "cpu" and [array.dtype for array in self._arrays] == kinds
 
     def __len__(self) -> int:
         return self.first_graph.shape[0]
@@ -138,6 +143,10 @@ class CorpusTensors:
 
     def take(self, documents: Tensor) -> GraphBatch:
         """Cut out these documents, in this order."""
+        parts = take(self._arrays, documents) if self._compiled else None
+        if parts is not None:
+            words, owner, size, source, target, graph_owner, graph_count, weight = parts
+            return GraphBatch(words, owner, size, source, target, weight, graph_owner, graph_count)
         graph_count = self.n_graphs[documents]
         graphs, graph_owner = members(self.first_graph[documents], graph_count)
         size, edge_count = self.n_nodes[graphs], self.n_edges[graphs]

@@ -14,7 +14,7 @@ from mpad.nn.messages import AuthorsMessagePassing, MessagePassing
 from mpad.nn.neighbours import Clique, Neighbours, Path, word_neighbours
 from mpad.nn.norm import BatchNorm
 from mpad.nn.readout import Readout
-from mpad.nn.rows import RepeatedRows, StackedRows, embed_planned
+from mpad.nn.rows import RepeatedRows, StackedRows, distinct_rows, embed_planned
 from mpad.nn.segments import Groups
 
 
@@ -105,15 +105,13 @@ class MPAD(Network):
         if batch.slabs is None:
             return self._rows(batch.words, masters, self.vectors, None)
         tables = self.vectors.unbind() if self.vectors.ndim == 3 else [self.vectors] * batch.n_models
-        # The last row stands for words that only fill up: it sorts behind all others, whose dropout it leaves alone.
+        # The last row stands for words that only fill up.
         words = batch.words.masked_fill(batch.words < 0, self.config.n_words - 1).view(batch.n_models, -1)
         return StackedRows([self._rows(own, masters, tables[s], s) for s, own in enumerate(words)])
 
     def _rows(self, words: Tensor, masters: int, table: Tensor, model: int | None) -> RepeatedRows:
-        distinct, index = torch.unique(words, return_inverse=True)
-        if masters:
-            index = torch.cat([index, index.new_full((masters,), distinct.shape[0])])
-        return RepeatedRows(self.input_dropout(table.index_select(0, distinct), model), index)
+        found, index = distinct_rows(words, masters, self.config.n_words)
+        return RepeatedRows(self.input_dropout.rows(table, found, model), index)
 
     def sentence_graph(self, batch: GraphBatch | PlannedBatch) -> Neighbours:
         """The graph over the sentences of each document."""

@@ -6,14 +6,17 @@
 #include <immintrin.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 4 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 5 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
 #define DEPTH 128 /* rows of weights that stay in the first-level cache, beside what they are multiplied with */
 #define PANEL 64  /* columns */
+
+#include "batches.h"
 
 struct combine {
     const long *own, *told;
@@ -60,6 +63,54 @@ struct attention_back { /* `found` as in `update_back` */
     long g_row, h_row, rows, groups, width, bounded, room;
 };
 
+struct linear { /* y = x w^T + b; w is (out, in), `turned` has room for it */
+    const float *x, *w, *b;
+    float *turned, *y;
+    long x_row, rows, n_in, n_out;
+};
+
+struct linear_back { /* `found` as in `update_back` */
+    const float *g, *x, *w;
+    float *d_x, *found;
+    long g_row, x_row, rows, n_in, n_out, room;
+};
+
+struct dropped {
+    const float *x;
+    const long *which;
+    float *y;
+    long n, width;
+    unsigned long key;
+    long dropped; /* of 256 */
+    float scale;
+};
+
+struct gathered {
+    const float *x;
+    const long *index;
+    float *y;
+    long rows, n, width;
+};
+
+struct scattered {
+    const float *first, *second;
+    const long *index;
+    float *y;
+    long first_row, second_row, rows, n, width, slice;
+};
+
+struct numbers {
+    float *x, *m, *v;
+    const float *g; /* NULL: all zero */
+    long start, n;  /* start: numbers before these */
+};
+
+struct adam {
+    const struct numbers *parts;
+    long n;
+    float rate, b1, b2, scale, eps; /* rate and scale: already corrected for the number of steps */
+};
+
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,fma")
 #define V 16
@@ -71,6 +122,7 @@ struct attention_back { /* `found` as in `update_back` */
 #include "maps.h"
 #include "answering.h"
 #include "training.h"
+#include "rows.h"
 #undef V
 #undef TALL
 #undef WIDE
@@ -90,6 +142,7 @@ struct attention_back { /* `found` as in `update_back` */
 #include "maps.h"
 #include "answering.h"
 #include "training.h"
+#include "rows.h"
 #pragma GCC pop_options
 
 static int wide;
@@ -247,3 +300,74 @@ void mpad_attention_back(const struct attention_back *of, long threads) {
     const long d = of->width, team = parallel(attention_back_part, of, threads);
     add_up(of->found, d * d + 2 * d, of->room, team);
 }
+
+static void linear_part(void *data) {
+    const struct linear *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, strips(of->rows), &first, &last);
+    (wide ? linear_512 : linear_256)(of, first * STRIP, least(last * STRIP, of->rows));
+}
+
+void mpad_linear(const struct linear *of, long threads) {
+    (wide ? turn_512 : turn_256)(of->w, of->n_out, of->n_in, 0, of->n_out, of->turned);
+    parallel(linear_part, of, threads);
+}
+
+static void linear_back_part(void *data) {
+    const struct linear_back *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, strips(of->rows), &first, &last);
+    (wide ? linear_back_512 : linear_back_256)(of, first * STRIP, least(last * STRIP, of->rows),
+                                               of->found + this_thread(data) * of->room);
+}
+
+void mpad_linear_back(const struct linear_back *of, long threads) {
+    const long team = parallel(linear_back_part, of, threads);
+    add_up(of->found, (of->n_in + 1) * of->n_out, of->room, team);
+}
+
+static void embed_part(void *data) {
+    const struct dropped *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->n, &first, &last);
+    (wide ? embed_512 : embed_256)(of, first, last);
+}
+
+void mpad_embed(const struct dropped *of, long threads) { parallel(embed_part, of, threads); }
+
+static void drop_part(void *data) {
+    const struct dropped *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, (of->n + 7) / 8, &first, &last);
+    (wide ? drop_512 : drop_256)(of, of->x + first * 8, first, least(last * 8, of->n) - first * 8, of->y + first * 8);
+}
+
+void mpad_drop(const struct dropped *of, long threads) { parallel(drop_part, of, of->n > 1 << 15 ? threads : 1); }
+
+static void gather_part(void *data) {
+    const struct gathered *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->rows, &first, &last);
+    (wide ? gather_512 : gather_256)(of, first, last);
+}
+
+void mpad_gather(const struct gathered *of, long threads) { parallel(gather_part, of, threads); }
+
+static void scatter_part(void *data) {
+    const struct scattered *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->width / 16, &first, &last);
+    (wide ? scatter_512 : scatter_256)(of, first * 16, last * 16);
+}
+
+void mpad_scatter(const struct scattered *of, long threads) { parallel(scatter_part, of, threads); }
+
+static void adam_part(void *data) {
+    const struct adam *of = ((struct shared *)data)->of;
+    const struct numbers *final = of->parts + of->n - 1;
+    long first, last;
+    part(data, final->start + final->n, &first, &last);
+    (wide ? adam_512 : adam_256)(of, first, last);
+}
+
+void mpad_adam(const struct adam *of, long threads) { parallel(adam_part, of, threads); }

@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from mpad.nn import compiled
+from mpad.nn.compiled.rows import Drop, embed
 
 if TYPE_CHECKING:
     from mpad.nn.kernels.noise import DeviceNoise
 
-_MASK = (1 << 63) - 1
+_64_BITS = (1 << 64) - 1
+_GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Noise:
@@ -20,19 +26,23 @@ class Noise:
 
     def __init__(self, seeds: Sequence[int]) -> None:
         self._seeds, self._steps = seeds, [0] * len(seeds)
-        self._generator = torch.Generator()
 
     def next_step(self, active: Sequence[bool]) -> None:
         """Draw afresh from now on, for the models that take the step."""
         self._steps = [step + takes for step, takes in zip(self._steps, active, strict=True)]
 
-    def bytes(self, model: int, place: int, n: int) -> Tensor:
-        """N random bytes, the first of them the same however many are asked for."""
-        seed = self._seeds[model] * 0x9E3779B97F4A7C15 + place * 0x94D049BB133111EB
-        seed += self._steps[model] * 0xBF58476D1CE4E5B9
-        self._generator.manual_seed((seed ^ (seed >> 29)) & _MASK)
-        eights = torch.randint(-(1 << 63), _MASK, (-(-n // 8),), dtype=torch.int64, generator=self._generator)
-        return eights.view(torch.uint8)[:n]
+    def key(self, model: int, place: int) -> int:
+        """What tells a model's step and a layer apart from all others: 64 bits."""
+        seed = int(self._seeds[model]) * _GOLDEN + place * _SECOND + self._steps[model] * _FIRST
+        return (seed ^ (seed >> 29)) & _64_BITS
+
+
+def random_bytes(key: int, eights: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Eight bytes for each of some numbers, side by side: SplitMix64, as in native/rows.h."""
+    z = np.uint64(key) + eights * np.uint64(_GOLDEN)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
+    return (z ^ (z >> np.uint64(31))).astype("<u8").view(np.uint8)
 
 
 class Dropout(nn.Module):
@@ -57,15 +67,37 @@ class Dropout(nn.Module):
             kept = torch.empty_like(x).bernoulli_(1 - self.p, generator=self.noise)
             return x * kept.div_(1 - self.p)
         if not isinstance(self.noise, Noise):
-            from mpad.nn.kernels.noise import Drop
+            from mpad.nn.kernels.noise import Drop as OnGPU
 
-            return Drop.apply(x, self.noise, self.place)  # type: ignore[no-untyped-call]
+            return OnGPU.apply(x, self.noise, self.place)  # type: ignore[no-untyped-call]
         if model is None and len(self.rates) > 1:
             return torch.stack([self(part, number) for number, part in enumerate(x.unbind())])
-        dropped = min(round(self.rates[model or 0] * 256), 255)
-        kept = self.noise.bytes(model or 0, self.place, x.numel()).to(x.device).view(x.shape) >= dropped
-        return (x * kept).mul_(256 / (256 - dropped))
+        key, dropped = self._drawn(self.noise, model or 0)
+        if compiled.takes(x):
+            return Drop.apply(x, key, dropped)  # type: ignore[no-untyped-call]
+        eights = np.arange(-(-x.numel() // 8), dtype=np.uint64)
+        return _masked(x, random_bytes(key, eights)[: x.numel()], dropped)
+
+    def rows(self, table: Tensor, words: Tensor, model: int | None = None) -> Tensor:
+        """These rows of a table, dropped; a word's mask does not hang on the words beside it."""
+        if not self.training or not any(self.rates) or not isinstance(self.noise, Noise):
+            return self(table.index_select(0, words), model)
+        key, dropped = self._drawn(self.noise, model or 0)
+        if compiled.takes(table) and not table.requires_grad and table.is_contiguous():
+            return embed(table, words, key, dropped)
+        width = table.shape[1]
+        eights = np.arange(-(-width // 8), dtype=np.uint64)
+        numbers = words.cpu().numpy().astype(np.uint64)[:, None] * np.uint64(len(eights)) + eights
+        return _masked(table.index_select(0, words), random_bytes(key, numbers)[:, :width], dropped)
+
+    def _drawn(self, noise: Noise, model: int) -> tuple[int, int]:
+        return noise.key(model, self.place), min(round(self.rates[model] * 256), 255)
 
     def extra_repr(self) -> str:
         """Show p."""
         return f"p={self.p}"
+
+
+def _masked(x: Tensor, drawn: NDArray[np.uint8], dropped: int) -> Tensor:
+    kept = torch.from_numpy(np.ascontiguousarray(drawn >= dropped)).to(x.device).view(x.shape)
+    return (x * kept).mul_(256 / (256 - dropped))

@@ -59,7 +59,9 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
         updated, *kept = on_gpu(h, x, hear, gate)
         return updated, (kept[0], kept[1], kept[2])
     if compiled.run_on(h):
-        updated, m, rzc = compiled.update_forward(h, x, hear, gate)
+        from mpad.nn.compiled.update import update_forward as by_strips
+
+        updated, m, rzc = by_strips(h, x, hear, gate)
         return updated, (m, rzc, None)
     m = x
     if hear is not None:
@@ -94,7 +96,9 @@ def update_backward(
     """The derivative of `update_forward`, which gave `kept`. With `before`, X = ReLU(· + b)."""
     m, rzc, reset_h = kept
     if reset_h is None:
-        d_h, d_x, of_before, *of = compiled.update_backward(g, h, x, m, rzc, hear, gate, before)
+        from mpad.nn.compiled.update import update_backward as by_strips
+
+        d_h, d_x, of_before, *of = by_strips(g, h, x, m, rzc, hear, gate, before)
         heard = (None, None) if hear is None else (of[0], of[1])
         return UpdateGradients(d_h, d_x, of_before if before else None, heard, tuple(of[2:]))
     if _in_one_kernel(h):

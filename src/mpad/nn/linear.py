@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.nn import kernels
+from mpad.nn.compiled.linear import CompiledLinear, worthwhile
 
 
 class Linear(nn.Linear):
@@ -23,6 +24,8 @@ class Linear(nn.Linear):
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """X Wᵀ + b."""
     if weight.ndim == 2:
+        if worthwhile(x, weight):
+            return CompiledLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
         return functional.linear(x, weight, bias)
     if kernels.run_on(x):
         return _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]

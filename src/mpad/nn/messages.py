@@ -15,7 +15,7 @@ from mpad.nn.gate import GatedUpdate, NeighboursOnly, update_backward, update_fo
 from mpad.nn.linear import Linear
 from mpad.nn.neighbours import Neighbours, mean
 from mpad.nn.norm import BatchNorm
-from mpad.nn.rows import RepeatedRows, StackedRows, project
+from mpad.nn.rows import RepeatedRows, StackedRows, project, project_both
 
 
 class MessagePassing(nn.Module):
@@ -41,8 +41,7 @@ class MessagePassing(nn.Module):
         if self.state is None:
             sent, state = project(h, self.sent.weight), h
         else:  # one product for both
-            both = project(h, torch.cat([self.sent.weight, self.state.weight], dim=-2))
-            sent, state = both.split(self.width, dim=-1)
+            sent, state = project_both(h, self.sent.weight, self.state.weight)
         if isinstance(self.combine, GatedUpdate):
             weights = self.sent.bias, self.heard.weight, self.heard.bias, *self.combine.weights()
             updated: Tensor = _Step.apply(sent, state, neighbours, *weights)  # type: ignore[no-untyped-call]

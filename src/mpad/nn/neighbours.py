@@ -12,6 +12,7 @@ from torch import Tensor
 from mpad.graph.batch import GraphBatch, renormalised
 from mpad.graph.planned import PlannedBatch
 from mpad.nn import compiled, kernels
+from mpad.nn.compiled import neighbours as by_graphs
 from mpad.nn.segments import segment_sum
 
 
@@ -85,8 +86,11 @@ class WordNeighbours:
 
     def __init__(self, batch: GraphBatch, master: bool, renormalise: bool, passed_on: Tensor | None = None) -> None:
         self._n, weight = batch.words.shape[0] // batch.n_models, batch.weight
-        share, part = weight.new_ones(batch.words.shape[0]), weight.new_ones(batch.n_graphs)
-        if renormalise:
+        if not renormalise:
+            share, part = weight.new_ones(batch.words.shape[0]), weight.new_ones(batch.n_graphs)
+        elif compiled.takes(weight):
+            weight, share, part = by_graphs.shares(batch.target, batch.size, weight, batch.words.shape[0], master)
+        else:
             weight, share = renormalised(weight, batch.target, batch.words.shape[0], master)
             part = 1.0 / batch.size.clamp(min=1).to(weight.dtype)
         self._source, self._target = batch.source, batch.target
@@ -97,7 +101,7 @@ class WordNeighbours:
         self._share = share[:, None]  # (n_nodes, 1), what its master's row counts for a word
         self._part = part[:, None]  # (n_graphs, 1), what a word's row counts for its master
         arrays = batch.size, batch.source, batch.target, weight, share, part
-        self._edges = compiled.Edges(arrays, self._n, master) if batch.n_models == 1 else None
+        self._edges = by_graphs.Edges(arrays, self._n, master) if batch.n_models == 1 else None
         self.counted: Tensor | None = None
         if batch.slabs is not None:
             slabs = batch.slabs
@@ -106,7 +110,7 @@ class WordNeighbours:
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
         if self._edges is not None and compiled.run_on(x):
-            return compiled.mean(self._edges, x)
+            return by_graphs.mean(self._edges, x)
         (words, masters), (y_words, y_masters), y = self._cut(x), *self._room(x)
         if self._owner is None:
             y_words.zero_()
@@ -119,13 +123,13 @@ class WordNeighbours:
     def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
         """ReLU(D⁻¹ A x + b)."""
         if self._edges is not None and compiled.run_on(x):
-            return compiled.mean(self._edges, x, bias)
+            return by_graphs.mean(self._edges, x, bias)
         return bias_relu_(self.heard(x), bias)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
         if self._edges is not None and compiled.run_on(g):
-            return compiled.mean(self._edges, g, back=True)
+            return by_graphs.mean(self._edges, g, back=True)
         (words, masters), (x_words, x_masters), x = self._cut(g), *self._room(g)
         if self._owner is None:
             x_words.zero_()

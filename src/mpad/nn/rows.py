@@ -6,7 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from mpad import native
 from mpad.graph.planned import PlannedBatch
+from mpad.nn import compiled
+from mpad.nn.compiled.rows import Project, distinct
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import affine
 
@@ -30,14 +33,38 @@ class StackedRows:
     models: list[RepeatedRows]
 
 
+def distinct_rows(words: Tensor, masters: int, n_words: int) -> tuple[Tensor, Tensor]:
+    """The distinct of some words below `n_words`, and a place among them for each; masters' is behind all."""
+    if words.device.type == "cpu" and native.library is not None:
+        return distinct(words, masters, n_words)
+    found, index = torch.unique(words, return_inverse=True)
+    return found, torch.cat([index, index.new_full((masters,), found.shape[0])]) if masters else index
+
+
+def project_both(x: Tensor | RepeatedRows | StackedRows, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """`project` by two weights of one shape: one product for both."""
+    if isinstance(x, RepeatedRows) and _compiled(x, first):
+        both: tuple[Tensor, Tensor] = Project.apply(x.distinct, x.index, first, second)  # type: ignore[no-untyped-call]
+        return both
+    a, b = project(x, torch.cat([first, second], dim=-2)).split(first.shape[-2], dim=-1)
+    return a, b
+
+
 def project(x: Tensor | RepeatedRows | StackedRows, weight: Tensor) -> Tensor:
     """X Wᵀ: ([models,] rows, in_width), ([models,] out_width, in_width) → ([models,] rows, out_width)."""
     if isinstance(x, Tensor):
         return affine(x, weight)
     if isinstance(x, StackedRows):
         return torch.stack([project(rows, own) for rows, own in zip(x.models, weight.unbind(), strict=True)])
+    if _compiled(x, weight):
+        (rows,) = Project.apply(x.distinct, x.index, weight)  # type: ignore[no-untyped-call]
+        return torch.as_tensor(rows)
     mapped = functional.linear(x.distinct, weight)
     return functional.pad(mapped, (0, 0, 0, 1)).index_select(0, x.index)
+
+
+def _compiled(x: RepeatedRows, weight: Tensor) -> bool:
+    return compiled.takes(x.distinct) and not x.distinct.requires_grad and native.fits(weight.shape[0])
 
 
 def embed_planned(table: Tensor, batch: PlannedBatch, masters: int, dropout: Dropout) -> Tensor:

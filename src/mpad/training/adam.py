@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from mpad.nn.compiled import takes
+from mpad.nn.compiled.adam import CompiledAdam
+
 _LARGE = 1 << 17  # numbers; a tensor this large is worth an update of its own
 _ALIGN = 16  # numbers; where each parameter starts, so that products read whole cache lines
 
@@ -99,3 +102,10 @@ class FlatAdam:
     def release(self) -> None:
         """Give each parameter memory of its own again."""
         self._small.release()
+
+
+def make_adam(parameters: Sequence[nn.Parameter], rates: float | Sequence[float]) -> "FlatAdam | CompiledAdam":
+    """Adam for one model, or with several rates for stacked ones."""
+    if isinstance(rates, float) and all(takes(parameter) and parameter.is_contiguous() for parameter in parameters):
+        return CompiledAdam(parameters, rates)
+    return FlatAdam(parameters, rates)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from mpad.graph.batch import GraphBatch, stack_batches
 from mpad.models.network import Network
-from mpad.nn import compiled
+from mpad.nn.compiled import memory
 from mpad.nn.dropout import Dropout, Noise
-from mpad.training.adam import FlatAdam
+from mpad.training.adam import make_adam
 from mpad.training.examples import Corpus, Examples
 from mpad.training.loss import rightness, weighted_loss
 from mpad.training.stack import stack_models, unstack_models
@@ -32,7 +32,7 @@ class Eager:
         self.network = stack_models([task.network for task in tasks]) if self.stacked else tasks[0].network
         rates = [float(task.config.learning_rate) for task in tasks]
         trained = (parameter for parameter in self.network.parameters() if parameter.requires_grad)
-        self._optimiser = FlatAdam(trained, rates if self.stacked else rates[0])
+        self._optimiser = make_adam(list(trained), rates if self.stacked else rates[0])
         self._prepared: list[Sequence[Batches]] = []
         self._noise = Noise([task.config.seed for task in tasks])
         device = tasks[0].examples.documents.device
@@ -66,7 +66,7 @@ class Eager:
         for step in range(max(len(order) for order in orders)):
             rows = [order[step] if step < len(order) else np.zeros(0, np.int64) for order in orders]
             counts = torch.tensor([len(row) for row in rows], device=device)
-            with compiled.one_step():
+            with memory.one_step():
                 total += self._step([torch.from_numpy(row).to(device) for row in rows]) * counts
         return [float(x) / len(task.examples) for x, task in zip(total.tolist(), self._tasks, strict=True)]
 
@@ -90,7 +90,7 @@ class Eager:
         """Give the models their weights."""
         self._optimiser.zero_grad()
         self._optimiser.release()
-        compiled.forget()
+        memory.forget()
         if self.stacked:
             unstack_models(self.network, [task.network for task in self._tasks])
         for task in self._tasks:

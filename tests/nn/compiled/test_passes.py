@@ -12,6 +12,7 @@ import torch
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.nn import compiled
+from mpad.nn.compiled import memory
 from mpad.nn.gate import update_backward, update_forward
 from mpad.nn.neighbours import WordNeighbours
 from mpad.nn.readout import Attention
@@ -19,19 +20,7 @@ from mpad.nn.segments import Groups
 
 TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c", "a b. b a. a b a c a"] * 9
 
-built = pytest.mark.skipif(not compiled.run_on(torch.zeros(1, 16)), reason="the compiled passes were not built")
-
-
-@pytest.fixture
-def by_torch(monkeypatch):
-    """What a function gives without compiled passes."""
-
-    def call(function):
-        with monkeypatch.context() as patch:
-            patch.setattr(compiled, "run_on", lambda h: False)
-            return function()
-
-    return call
+built = pytest.mark.skipif(not compiled.takes(torch.zeros(1)), reason="the compiled passes were not built")
 
 
 def update(rows, width, hears, relu, before):
@@ -114,27 +103,27 @@ def test_a_step_finds_the_memory_of_the_one_before():
     expected = [None if part is None else part.clone() for part in run()]
     places = []
     for _ in range(3):
-        with compiled.one_step():
+        with memory.one_step():
             found = run()
             places.append(found[0].data_ptr())
             for ours, theirs in zip(found, expected, strict=True):
                 assert ours is theirs is None or torch.equal(ours, theirs)
     assert places[1] == places[2]
-    compiled.forget()
+    memory.forget()
 
 
 @built
 def test_what_is_done_between_steps_takes_no_room():
     run = update(40, 16, True, True, True)
-    with compiled.one_step():
+    with memory.one_step():
         run()
-    needed = compiled._room.used
+    needed = memory._room.used
     for _ in range(5):
         run()  # as an evaluation does
-    with compiled.one_step():
+    with memory.one_step():
         run()
-    assert compiled._room.used == len(compiled._room.kept) == needed
-    compiled.forget()
+    assert memory._room.used == len(memory._room.kept) == needed
+    memory.forget()
 
 
 @built
@@ -143,7 +132,7 @@ def test_steps_of_two_threads_do_not_share_memory():
 
     def train():
         for _ in range(2):
-            with compiled.one_step():
+            with memory.one_step():
                 found = update(40, 16, True, True, True)()
                 meet.wait()
         places.append(found[0].data_ptr())
@@ -159,17 +148,17 @@ def test_steps_of_two_threads_do_not_share_memory():
 @built
 def test_fewer_threads_than_asked_for_do_all_the_work():
     code = (
-        "import torch, tests.nn.test_compiled as t; torch.set_num_threads(4); "
-        "ours = t.update(300, 16, True, True, True)(); t.compiled.run_on = lambda h: False; "
+        "import torch, tests.nn.compiled.test_passes as t; torch.set_num_threads(4); "
+        "ours = t.update(300, 16, True, True, True)(); t.compiled.takes = lambda x: False; "
         "theirs = t.update(300, 16, True, True, True)(); "
         "assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(ours, theirs))"
     )
     limited = {**os.environ, "OMP_THREAD_LIMIT": "2"}
-    subprocess.run([sys.executable, "-c", code], env=limited, cwd=Path(__file__).parents[2], check=True)
+    subprocess.run([sys.executable, "-c", code], env=limited, cwd=Path(__file__).parents[3], check=True)
 
 
 def test_other_rows_are_left_to_torch(monkeypatch):
     assert not compiled.run_on(torch.zeros(2, 15)) and not compiled.run_on(torch.zeros(2, 512))
     assert not compiled.run_on(torch.zeros(2, 16, dtype=torch.float64)) and not compiled.run_on(torch.zeros(2, 3, 16))
-    monkeypatch.setattr(compiled, "_library", lambda: None)
+    monkeypatch.setattr(compiled, "library", lambda: None)
     assert not compiled.run_on(torch.zeros(2, 16))

@@ -1,0 +1,35 @@
+"""Cutting documents out of a corpus on a CPU, by native/batches.h."""
+
+import ctypes
+from ctypes import Structure, c_long
+
+import torch
+from torch import Tensor
+
+from mpad import native
+
+
+class _Corpus(Structure):
+    _fields_ = native.fields(
+        "words source target weight first_graph n_graphs first_node n_nodes first_edge n_edges", "documents"
+    )
+
+
+class _Batch(Structure):
+    _fields_ = native.fields("words owner size source target graph_owner graph_count weight")
+
+
+def take(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
+    """Words, owner, size, source, target, graph_owner, graph_count and weight of a batch; None if it cannot be cut."""
+    documents = documents.contiguous()
+    of = _Corpus(*[array.data_ptr() for array in corpus], len(corpus[4]))
+    which, n = ctypes.c_void_p(documents.data_ptr()), c_long(len(documents))
+    counts = (c_long * 3)()
+    library = native.library
+    if library is None or not library.mpad_count(ctypes.byref(of), which, n, counts):
+        return None
+    graphs, nodes, edges = counts
+    sizes = nodes, nodes, graphs, edges, edges, graphs, len(documents)
+    parts = [*torch.empty(sum(sizes), dtype=torch.int64).split(sizes), torch.empty(edges)]
+    library.mpad_take(ctypes.byref(of), which, n, ctypes.byref(_Batch(*[part.data_ptr() for part in parts])))
+    return parts

@@ -1,0 +1,59 @@
+"""Adam over a network's numbers (training/adam.py), all tensors in one call."""
+
+from collections.abc import Iterable, Sequence
+from ctypes import POINTER, Structure, c_float, c_long
+
+import torch
+from torch import nn
+
+from mpad import native
+from mpad.nn.compiled import at, call
+
+_B1, _B2, _EPSILON = 0.9, 0.999, 1e-8  # torch's
+
+
+class _Numbers(Structure):
+    _fields_ = native.fields("x m v g", "start n")
+
+
+class _Adam(Structure):
+    _fields_ = [
+        ("parts", POINTER(_Numbers)),
+        ("n", c_long),
+        *[(name, c_float) for name in ("rate", "b1", "b2", "scale", "eps")],
+    ]
+
+
+class CompiledAdam:
+    """torch's Adam, of one model."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], rate: float) -> None:
+        self._parameters = list(parameters)
+        self._moments = [(torch.zeros_like(x), torch.zeros_like(x)) for x in self._parameters]
+        self._rate, self._steps = rate, 0
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def step(self, active: Sequence[bool] | None = None) -> None:
+        """Update every parameter by its gradient; one without counts as having a zero one."""
+        if active is not None and not any(active):
+            return
+        self._steps += 1
+        parts, kept, start = (_Numbers * len(self._parameters))(), [], 0
+        for number, (parameter, moments) in enumerate(zip(self._parameters, self._moments, strict=True)):
+            gradient = None if parameter.grad is None else parameter.grad.contiguous()
+            kept.append(gradient)
+            parts[number] = _Numbers(*at((parameter, *moments, gradient)), start, parameter.numel())
+            start += parameter.numel()
+        rate, scale = self._rate / (1 - _B1**self._steps), (1 - _B2**self._steps) ** -0.5
+        call("adam", _Adam(parts, len(parts), rate, _B1, _B2, scale, _EPSILON))
+
+    def scale_learning_rate(self, factor: float) -> None:
+        """Multiply the learning rate."""
+        self._rate *= factor
+
+    def release(self) -> None:
+        """Parameters are where they always were."""

@@ -1,0 +1,48 @@
+"""What nodes hear of their neighbours (nn/neighbours.py), graph by graph."""
+
+import ctypes
+from ctypes import Structure
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mpad import native
+from mpad.nn.compiled import at, by_rows, call
+from mpad.nn.compiled.memory import empty
+
+
+class _Mean(Structure):
+    _fields_ = native.fields(
+        "size source target weight share part bias x y", "x_row words edges graphs width master back"
+    )
+
+
+class _Shares(Structure):
+    _fields_ = native.fields("target size weight divided share part", "edges words graphs master")
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The edges of graphs of words whose rows stand graph by graph, sorted by target, and masters' rows last."""
+
+    arrays: tuple[Tensor, ...]  # words of each graph; source, target and weight of each edge; share, part
+    words: int
+    master: bool
+
+
+def mean(edges: Edges, x: Tensor, bias: Tensor | None = None, back: bool = False) -> Tensor:
+    """D⁻¹ A x, or ReLU(D⁻¹ A x + b), or (D⁻¹ A)ᵀ x."""
+    x = by_rows(x)
+    y = empty(*x.shape)
+    shape = x.stride(0), edges.words, len(edges.arrays[1]), len(edges.arrays[0]), x.shape[1], edges.master, back
+    call("mean", _Mean(*at((*edges.arrays, bias, x, y)), *shape))
+    return y
+
+
+def shares(target: Tensor, size: Tensor, weight: Tensor, words: int, master: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights of edges, divided by all that come to their target; what a master is left; a word's part in its own."""
+    found = torch.empty(len(weight)), torch.empty(words), torch.empty(len(size))
+    of = _Shares(*at((target, size, weight, *found)), len(weight), words, len(size), master)
+    native.library.mpad_shares(ctypes.byref(of))  # type: ignore[union-attr]
+    return found

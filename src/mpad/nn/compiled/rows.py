@@ -1,0 +1,100 @@
+"""Rows that repeat, and numbers that are dropped (nn/rows.py, nn/dropout.py)."""
+
+import ctypes
+from ctypes import Structure, c_float, c_long, c_ulong
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpad import native
+from mpad.nn.compiled import at, by_rows, call
+from mpad.nn.compiled.memory import empty, places
+
+
+class _Dropped(Structure):
+    _fields_ = [
+        *native.fields("x which y", "n width"),
+        ("key", c_ulong),
+        ("dropped", c_long),
+        ("scale", c_float),
+    ]
+
+
+class _Gathered(Structure):
+    _fields_ = native.fields("x index y", "rows n width")
+
+
+class _Scattered(Structure):
+    _fields_ = native.fields("first second index y", "first_row second_row rows n width slice")
+
+
+def distinct(words: Tensor, masters: int, n_words: int) -> tuple[Tensor, Tensor]:
+    """The distinct of some words, and of each its place among them; of masters, which follow, one behind all."""
+    found, index = torch.empty_like(words), torch.empty(len(words) + masters, dtype=torch.int64)
+    of = [ctypes.c_void_p(array.data_ptr()) for array in (words, places(n_words), found, index)]
+    n = native.library.mpad_distinct(of[0], c_long(len(words)), c_long(masters), *of[1:])  # type: ignore[union-attr]
+    return found[:n], index
+
+
+def embed(table: Tensor, words: Tensor, key: int, dropped: int) -> Tensor:
+    """Rows of a table, each number dropped where its random byte, which hangs on key and word, is below `dropped`."""
+    n, width = len(words), table.shape[1]
+    y = empty(n, width)
+    call("embed", _Dropped(*at((table, words, y)), n, width, key, dropped, _scale(dropped)))
+    return y
+
+
+class Drop(torch.autograd.Function):
+    """Numbers, each dropped where its random byte, which hangs on key and place, is below `dropped`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, key: int, dropped: int) -> Tensor:
+        """X → X ⊙ mask / (1 − p)."""
+        ctx.drawn = key, dropped
+        return _drop(x, key, dropped)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """The same mask."""
+        return _drop(gradients[0], *ctx.drawn), None, None
+
+
+def _drop(x: Tensor, key: int, dropped: int) -> Tensor:
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    call("drop", _Dropped(x.data_ptr(), None, y.data_ptr(), x.numel(), 1, key, dropped, _scale(dropped)))
+    return y
+
+
+def _scale(dropped: int) -> float:
+    return 256 / (256 - dropped)
+
+
+class Project(torch.autograd.Function):
+    """Repeated rows → one or two linear maps of them, as many columns each: (rows, width), or (rows, 2 · width).
+
+    Distinct rows are mapped once; gradients of the same row are added up before they meet the weights.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, index: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        """Distinct rows (n, in), index, weights (width, in) → a slice for each weight."""
+        weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+        mapped = torch.mm(rows, weight.t(), out=empty(len(rows), len(weight)))
+        y = empty(len(index), len(weight))
+        call("gather", _Gathered(*at((mapped, index, y)), len(index), len(rows), len(weight)))
+        ctx.save_for_backward(rows, index)
+        ctx.width = len(weights[0])
+        return y.split(ctx.width, dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Of each slice → of the weights; rows are fixed."""
+        rows, index = ctx.saved_tensors
+        slices = [by_rows(gradient) for gradient in gradients]
+        first, second = slices[0], slices[-1]
+        d_mapped = empty(len(rows), len(slices) * ctx.width)
+        shape = first.stride(0), second.stride(0), len(index), len(rows), d_mapped.shape[1], ctx.width
+        call("scatter", _Scattered(*at((first, second, index, d_mapped)), *shape))
+        return None, None, *(d_mapped.t() @ rows).split(ctx.width)

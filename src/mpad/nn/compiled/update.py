@@ -1,0 +1,76 @@
+"""A node's update (nn/gate.py), strip by strip."""
+
+from ctypes import Structure
+
+import torch
+from torch import Tensor
+
+from mpad import native
+from mpad.nn.compiled import at, by_rows, call
+from mpad.nn.compiled.memory import empty
+
+_BLOCK, _STRIP = 96, 24  # rows, as in passes.c
+
+Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
+Gate = tuple[Tensor, Tensor, Tensor, Tensor]  # the biases, W, the gates' U, U
+
+
+class _Update(Structure):
+    _fields_ = native.fields("h x w2 b2 bias w u v turned message rzc out", "h_row x_row rows width")
+
+
+class _UpdateBack(Structure):
+    _fields_ = native.fields("g h x message rzc w2 w u v d_h d_x found", "g_row h_row rows width before room")
+
+
+def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple[Tensor, Tensor, Tensor]:
+    """What `nn.gate.update_forward` computes: H'; M, or X where M is a linear map of it; (R, Z, C)."""
+    h, x = by_rows(h), by_rows(x)
+    rows, width = h.shape
+    hear, gate = _merged(hear, gate)
+    bias, w, u, v = gate
+    w2, b2, _ = hear or (None, None, False)
+    message = x if hear is None else empty(rows, width)
+    turned, rzc, out = empty(7 * width, width), empty(rows, 3 * width), empty(rows, width)
+    arrays = h, x, w2, b2, bias, *[weight.contiguous() for weight in (w, u, v)], turned, message, rzc, out
+    call("update", _Update(*at(arrays), h.stride(0), x.stride(0), rows, width))
+    return out, message, rzc
+
+
+def update_backward(
+    g: Tensor,
+    h: Tensor,
+    x: Tensor,
+    message: Tensor,
+    rzc: Tensor,
+    hear: Hear | None,
+    gate: Gate,
+    before: bool,
+) -> tuple[Tensor, ...]:
+    """Gradients of H; of X; of a bias before X; of W₂ and b₂; and of the gate's biases, W, both U."""
+    g, h, x = by_rows(g), by_rows(h), x.contiguous()
+    rows, width = h.shape
+    square = width * width
+    own, (_, *maps) = _merged(hear, gate)
+    sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
+    room = sum(sizes) + (5 * _BLOCK + _STRIP) * width
+    d_h, d_x, found = empty(rows, width), empty(rows, width), empty(torch.get_num_threads(), room)
+    arrays = g, h, x, message, rzc, None if own is None else own[0], *maps, d_h, d_x, found
+    shape = g.stride(0), h.stride(0), rows, width, before, room
+    call("update_back", _UpdateBack(*at(arrays), *shape))
+    parts = found[0, : sum(sizes)].split(sizes)
+    d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
+    d_bias, d_b2, d_before = parts[4:]
+    if hear is not None and own is None:  # of W W₂ and W b₂ + b to those of its parts
+        w2, b2, _ = hear
+        d_w2, d_b2 = gate[1].t() @ d_w, d_bias @ gate[1]
+        d_w = torch.addr(d_w @ w2.t(), d_bias, b2)
+    return d_h, d_x, d_before, d_w2, d_b2, d_bias, d_w, d_u, d_v
+
+
+def _merged(hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
+    """A map of X without a ReLU merges into what the gate does with M: W (X W₂ + b₂) = X (W W₂) + W b₂."""
+    if hear is None or hear[2]:
+        return hear, gate
+    (w2, b2, _), (bias, w, *rest) = hear, gate
+    return None, (torch.addmv(bias, w, b2), w @ w2, *rest)  # type: ignore[return-value]
