@@ -9,12 +9,13 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 5 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 6 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
 #define DEPTH 128 /* rows of weights that stay in the first-level cache, beside what they are multiplied with */
 #define PANEL 64  /* columns */
+#define FEW 16384 /* numbers that are not worth a second thread */
 
 #include "batches.h"
 
@@ -33,13 +34,13 @@ struct graphs {
 struct update { /* weights are (out, in); `turned` has room for all of them, side by side: W, U, V, W2 */
     const float *h, *x, *w2, *b2, *bias, *w, *u, *v;
     float *turned, *message, *rzc, *out;
-    long h_row, x_row, rows, width;
+    long h_row, x_row, rows, width, relu;
 };
 
 struct update_back { /* rows of x lie end to end; `found` has `room` numbers for each thread, the first has all in the end */
     const float *g, *h, *x, *message, *rzc, *w2, *w, *u, *v;
     float *d_h, *d_x, *found;
-    long g_row, h_row, rows, width, before, room;
+    long g_row, h_row, rows, width, relu, before, room;
 };
 
 struct mean {
@@ -99,6 +100,19 @@ struct scattered {
     long first_row, second_row, rows, n, width, slice;
 };
 
+struct norm { /* `mean` and `scale`, 1 / sqrt(variance + eps), are of the batch; `room` has `width` numbers for each thread */
+    const float *x, *gamma, *beta, *before;
+    float *running_mean, *running_var, *mean, *scale, *room, *y;
+    long x_row, rows, width, relu;
+    float momentum, eps;
+};
+
+struct norm_back { /* `found`: for each thread gradients of gamma, then of beta; the first has all in the end */
+    const float *g, *x, *y, *gamma, *mean, *scale;
+    float *d_x, *found;
+    long g_row, x_row, rows, width, relu;
+};
+
 struct numbers {
     float *x, *m, *v;
     const float *g; /* NULL: all zero */
@@ -122,6 +136,7 @@ struct adam {
 #include "maps.h"
 #include "answering.h"
 #include "training.h"
+#include "norm.h"
 #include "rows.h"
 #undef V
 #undef TALL
@@ -142,6 +157,7 @@ struct adam {
 #include "maps.h"
 #include "answering.h"
 #include "training.h"
+#include "norm.h"
 #include "rows.h"
 #pragma GCC pop_options
 
@@ -342,7 +358,7 @@ static void drop_part(void *data) {
     (wide ? drop_512 : drop_256)(of, of->x + first * 8, first, least(last * 8, of->n) - first * 8, of->y + first * 8);
 }
 
-void mpad_drop(const struct dropped *of, long threads) { parallel(drop_part, of, of->n > 1 << 15 ? threads : 1); }
+void mpad_drop(const struct dropped *of, long threads) { parallel(drop_part, of, of->n < FEW ? 1 : threads); }
 
 static void gather_part(void *data) {
     const struct gathered *of = ((struct shared *)data)->of;
@@ -371,3 +387,62 @@ static void adam_part(void *data) {
 }
 
 void mpad_adam(const struct adam *of, long threads) { parallel(adam_part, of, threads); }
+
+static void norm_sums_part(void *data) {
+    const struct norm *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->rows, &first, &last);
+    (wide ? norm_sums_512 : norm_sums_256)(of, 0, first, last, of->room + this_thread(data) * of->width);
+}
+
+static void norm_squares_part(void *data) {
+    const struct norm *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->rows, &first, &last);
+    (wide ? norm_sums_512 : norm_sums_256)(of, of->mean, first, last, of->room + this_thread(data) * of->width);
+}
+
+static void norm_part(void *data) {
+    const struct norm *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->rows, &first, &last);
+    (wide ? norm_512 : norm_256)(of, first, last);
+}
+
+/* A bias `before` the norm, which x lacks, moves the running mean and nothing else. */
+void mpad_norm(const struct norm *of, long threads) {
+    const long n = of->rows;
+    if (n * of->width < FEW) threads = 1;
+    add_up(of->room, of->width, of->width, parallel(norm_sums_part, of, threads));
+    for (long c = 0; c < of->width; c++) {
+        of->mean[c] = of->room[c] / n;
+        const float seen = of->mean[c] + (of->before ? of->before[c] : 0);
+        of->running_mean[c] += of->momentum * (seen - of->running_mean[c]);
+    }
+    add_up(of->room, of->width, of->width, parallel(norm_squares_part, of, threads));
+    for (long c = 0; c < of->width; c++) {
+        of->running_var[c] += of->momentum * (of->room[c] / (n - 1) - of->running_var[c]);
+        of->scale[c] = 1 / sqrtf(of->room[c] / n + of->eps);
+    }
+    parallel(norm_part, of, threads);
+}
+
+static void norm_back_sums_part(void *data) {
+    const struct norm_back *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->rows, &first, &last);
+    (wide ? norm_back_sums_512 : norm_back_sums_256)(of, first, last, of->found + this_thread(data) * 2 * of->width);
+}
+
+static void norm_back_part(void *data) {
+    const struct norm_back *of = ((struct shared *)data)->of;
+    long first, last;
+    part(data, of->rows, &first, &last);
+    (wide ? norm_back_512 : norm_back_256)(of, first, last);
+}
+
+void mpad_norm_back(const struct norm_back *of, long threads) {
+    if (of->rows * of->width < FEW) threads = 1;
+    add_up(of->found, 2 * of->width, 2 * of->width, parallel(norm_back_sums_part, of, threads));
+    parallel(norm_back_part, of, threads);
+}

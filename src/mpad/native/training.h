@@ -1,6 +1,6 @@
 /* A round of messages (nn/neighbours.py, nn/gate.py), both ways, for one kind of processor; see maps.h. */
 
-/* Rows first .. last - 1: M = ReLU(X W2 + b2), or X itself; the gates R and Z, the candidate C, and H'. */
+/* Rows first .. last - 1: M = X W2 + b2 [ReLU], or X itself; the gates R and Z, the candidate C, and H'. */
 static void NAME(update)(const struct update *of, long first, long last) {
     const long d = of->width, panels = d % PANEL == 0;
     const float *w = of->turned, *u = w + 3 * d * d, *v = u + 2 * d * d, *w2 = v + d * d;
@@ -11,7 +11,7 @@ static void NAME(update)(const struct update *of, long first, long last) {
         float *rzc = of->rzc + at * 3 * d, *out = of->out + at * d;
         long m_row = of->x_row;
         if (of->w2) {
-            NAME(map)(m, m_row, n, d, w2, panels ? 0 : d, d, of->b2, 0, of->message + at * d, d, RELU);
+            NAME(map)(m, m_row, n, d, w2, panels ? 0 : d, d, of->b2, 0, of->message + at * d, d, of->relu ? RELU : PLAIN);
             m = of->message + at * d, m_row = d;
         }
         NAME(map)(m, m_row, n, d, w, panels ? 0 : 3 * d, 3 * d, of->bias, 0, rzc, 3 * d, PLAIN);
@@ -67,7 +67,7 @@ static void NAME(update_back)(const struct update_back *of, long first, long las
                 continue;
             }
             NAME(map)(d_gates, 3 * d, n, 3 * d, of->w, d, d, 0, 0, d_m + at * d, d, PLAIN);
-            NAME(silence)(d_m + at * d, of->message + (start + at) * d, n * d);
+            if (of->relu) NAME(silence)(d_m + at * d, of->message + (start + at) * d, n * d);
             NAME(map)(d_m + at * d, d, n, d, of->w2, d, d, 0, 0, d_x, d, PLAIN);
             if (!of->before) continue;
             NAME(silence)(d_x, of->x + (start + at) * d, n * d);

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.nn import kernels
+from mpad.nn.compiled.norm import CompiledNorm, normalises
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -29,6 +30,10 @@ class BatchNorm(nn.BatchNorm1d):
             learnt, kept = (self.weight, self.bias), (self.running_mean, self.running_var, self.momentum)
             return Norm.apply(input, *learnt, counted, *kept, self.eps, relu, before)  # type: ignore[no-untyped-call]
         assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
+        if self.training and normalises(input):
+            running = self.running_mean, self.running_var
+            arguments = running, self.momentum, self.eps, relu, None if before is None else before.detach()
+            return CompiledNorm.apply(input, self.weight, self.bias, *arguments)  # type: ignore[no-untyped-call]
         mean = self.running_mean if before is None else self.running_mean - before.detach()  # as the input has it
         normal = self._plain(input, mean) if input.ndim == 2 else self._stacked(input, counted, mean)
         if before is not None and self.training:

@@ -15,7 +15,7 @@ from mpad import native
 
 _WITH_THREADS = (
     "update", "update_back", "mean", "attention", "attention_back", "linear", "linear_back", "embed", "drop", "gather",
-    "scatter", "adam",
+    "scatter", "norm", "norm_back", "adam",
 )  # fmt: skip
 
 

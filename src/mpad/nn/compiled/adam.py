@@ -31,6 +31,10 @@ class CompiledAdam:
         self._parameters = list(parameters)
         self._moments = [(torch.zeros_like(x), torch.zeros_like(x)) for x in self._parameters]
         self._rate, self._steps = rate, 0
+        self._parts, start = (_Numbers * len(self._parameters))(), 0
+        for number, (parameter, moments) in enumerate(zip(self._parameters, self._moments, strict=True)):
+            self._parts[number] = _Numbers(*at((parameter, *moments, None)), start, parameter.numel())
+            start += parameter.numel()
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -42,14 +46,11 @@ class CompiledAdam:
         if active is not None and not any(active):
             return
         self._steps += 1
-        parts, kept, start = (_Numbers * len(self._parameters))(), [], 0
-        for number, (parameter, moments) in enumerate(zip(self._parameters, self._moments, strict=True)):
-            gradient = None if parameter.grad is None else parameter.grad.contiguous()
-            kept.append(gradient)
-            parts[number] = _Numbers(*at((parameter, *moments, gradient)), start, parameter.numel())
-            start += parameter.numel()
+        gradients = [None if x.grad is None else x.grad.contiguous() for x in self._parameters]
+        for part, place in zip(self._parts, at(gradients), strict=True):
+            part.g = place
         rate, scale = self._rate / (1 - _B1**self._steps), (1 - _B2**self._steps) ** -0.5
-        call("adam", _Adam(parts, len(parts), rate, _B1, _B2, scale, _EPSILON))
+        call("adam", _Adam(self._parts, len(self._parts), rate, _B1, _B2, scale, _EPSILON))
 
     def scale_learning_rate(self, factor: float) -> None:
         """Multiply the learning rate."""

@@ -10,30 +10,31 @@ from mpad.nn.compiled import at, by_rows, call
 from mpad.nn.compiled.memory import empty
 
 _BLOCK, _STRIP = 96, 24  # rows, as in passes.c
+_MANY = 512  # rows; for fewer, merging costs more than it saves
 
 Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
 Gate = tuple[Tensor, Tensor, Tensor, Tensor]  # the biases, W, the gates' U, U
 
 
 class _Update(Structure):
-    _fields_ = native.fields("h x w2 b2 bias w u v turned message rzc out", "h_row x_row rows width")
+    _fields_ = native.fields("h x w2 b2 bias w u v turned message rzc out", "h_row x_row rows width relu")
 
 
 class _UpdateBack(Structure):
-    _fields_ = native.fields("g h x message rzc w2 w u v d_h d_x found", "g_row h_row rows width before room")
+    _fields_ = native.fields("g h x message rzc w2 w u v d_h d_x found", "g_row h_row rows width relu before room")
 
 
 def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple[Tensor, Tensor, Tensor]:
     """What `nn.gate.update_forward` computes: H'; M, or X where M is a linear map of it; (R, Z, C)."""
     h, x = by_rows(h), by_rows(x)
     rows, width = h.shape
-    hear, gate = _merged(hear, gate)
+    hear, gate = _merged(rows, hear, gate)
     bias, w, u, v = gate
-    w2, b2, _ = hear or (None, None, False)
+    w2, b2, relu = hear or (None, None, False)
     message = x if hear is None else empty(rows, width)
     turned, rzc, out = empty(7 * width, width), empty(rows, 3 * width), empty(rows, width)
     arrays = h, x, w2, b2, bias, *[weight.contiguous() for weight in (w, u, v)], turned, message, rzc, out
-    call("update", _Update(*at(arrays), h.stride(0), x.stride(0), rows, width))
+    call("update", _Update(*at(arrays), h.stride(0), x.stride(0), rows, width, relu))
     return out, message, rzc
 
 
@@ -51,12 +52,12 @@ def update_backward(
     g, h, x = by_rows(g), by_rows(h), x.contiguous()
     rows, width = h.shape
     square = width * width
-    own, (_, *maps) = _merged(hear, gate)
+    own, (_, *maps) = _merged(rows, hear, gate)
     sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
     room = sum(sizes) + (5 * _BLOCK + _STRIP) * width
     d_h, d_x, found = empty(rows, width), empty(rows, width), empty(torch.get_num_threads(), room)
     arrays = g, h, x, message, rzc, None if own is None else own[0], *maps, d_h, d_x, found
-    shape = g.stride(0), h.stride(0), rows, width, before, room
+    shape = g.stride(0), h.stride(0), rows, width, own is not None and own[2], before, room
     call("update_back", _UpdateBack(*at(arrays), *shape))
     parts = found[0, : sum(sizes)].split(sizes)
     d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
@@ -68,9 +69,9 @@ def update_backward(
     return d_h, d_x, d_before, d_w2, d_b2, d_bias, d_w, d_u, d_v
 
 
-def _merged(hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
+def _merged(rows: int, hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
     """A map of X without a ReLU merges into what the gate does with M: W (X W₂ + b₂) = X (W W₂) + W b₂."""
-    if hear is None or hear[2]:
+    if hear is None or hear[2] or rows < _MANY:
         return hear, gate
     (w2, b2, _), (bias, w, *rest) = hear, gate
     return None, (torch.addmv(bias, w, b2), w @ w2, *rest)  # type: ignore[return-value]
