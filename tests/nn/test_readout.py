@@ -22,9 +22,9 @@ def test_the_master_bypasses_attention_or_joins_it():
     torch.manual_seed(0)
     h = torch.randn(4 + 3, 3)
     skip, joined = Readout(3, skip=True), Readout(3, skip=False)
-    read, alpha = skip(h, GROUPS, 4)
-    assert read.shape == (3, 6) and torch.equal(read[:, 3:], h[4:]) and alpha.shape == (4,)
-    read, alpha = joined(h, GROUPS, 4)
+    (read, masters), alpha = skip(h, GROUPS, 4)
+    assert read.shape == (3, 3) and torch.equal(masters, h[4:]) and alpha.shape == (4,)
+    (read,), alpha = joined(h, GROUPS, 4)
     assert read.shape == (3, 3) and alpha.shape == (4,)
     assert torch.allclose(read[1], h[5])  # the empty graph has its master alone
     assert alpha[:3].sum() < 1
@@ -35,12 +35,13 @@ def test_gradients(authors):
     torch.manual_seed(0)
     readout = Readout(2, skip=True, authors=authors).double()
     h = torch.randn(7, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda h: readout(h, GROUPS, 4)[0], h)
+    assert torch.autograd.gradcheck(lambda h: tuple(readout(h, GROUPS, 4)[0]), h)
     values = tuple(readout.parameters())
 
     def run(*values):
         names = dict(readout.named_parameters())
-        return torch.func.functional_call(readout, dict(zip(names, values, strict=True)), (h.detach(), GROUPS, 4))[0]
+        named = dict(zip(names, values, strict=True))
+        return tuple(torch.func.functional_call(readout, named, (h.detach(), GROUPS, 4))[0])
 
     assert torch.autograd.gradcheck(run, values)
 

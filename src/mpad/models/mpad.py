@@ -53,7 +53,7 @@ class Level(nn.Module):
             h = step(h, neighbours)
             states.append(h)
         read = [readout(h, groups, n_words) for readout, h in zip(self.readouts, states or [h], strict=True)]
-        vector = self.norm(torch.cat([part for part, _ in read], dim=-1), counted)
+        vector = self.norm(torch.cat([part for parts, _ in read for part in parts], dim=-1), counted)
         return functional.relu(self.dense(vector)), torch.stack([alpha for _, alpha in read])
 
 
@@ -94,7 +94,7 @@ class MPAD(Network):
         if self.sentences is not None:
             neighbours = self.sentence_graph(batch)
             vectors, sentence_attention = self.sentences(vectors, neighbours, sentences, n_graphs, documents)
-        logits = self.classes(self.dropout(vectors)).float()
+        logits = self.classes(self.dropout(vectors))
         return Output(logits, vectors, attention, sentence_attention)
 
     def embed(self, batch: GraphBatch | PlannedBatch) -> Tensor | RepeatedRows | StackedRows:

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 6 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 7 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
@@ -18,6 +18,7 @@ enum { PLAIN, RELU, TANH, SIGMOID };
 #define FEW 16384 /* numbers that are not worth a second thread */
 
 #include "batches.h"
+#include "small.h"
 
 struct combine {
     const long *own, *told;

@@ -4,6 +4,7 @@ Three kinds of graph, each a linear map over rows with its transpose: for each r
 neighbours' rows (their weighted sum, without renormalisation).
 """
 
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -166,19 +167,27 @@ class Clique:
     """
 
     def __init__(self, batch: GraphBatch | PlannedBatch, renormalise: bool) -> None:
-        self._owner, self._n_documents = batch.graph_owner, batch.n_documents
-        others = (batch.graph_count - 1).clamp(min=1).index_select(0, batch.graph_owner)
-        self._divisor = others[:, None] if renormalise else None
+        self._batch, self._renormalise = batch, renormalise
+        self._sizes = sentences_alone(batch)
         self.counted = None if batch.slabs is None else batch.slabs.graphs
+
+    @cached_property
+    def _divisor(self) -> Tensor:
+        others = (self._batch.graph_count - 1).clamp(min=1)
+        return others.index_select(0, self._batch.graph_owner)[:, None]
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
-        rows = x.flatten(0, -2)
-        total = segment_sum(rows, self._owner, self._n_documents).index_select(0, self._owner).sub_(rows)
-        return (total if self._divisor is None else total.div_(self._divisor)).view(x.shape)
+        if self._sizes is not None and compiled.takes(x):
+            return by_graphs.among(self._sizes, x, by_graphs.CLIQUE, self._renormalise)
+        rows, owner = x.flatten(0, -2), self._batch.graph_owner
+        total = segment_sum(rows, owner, self._batch.n_documents).index_select(0, owner).sub_(rows)
+        return (total.div_(self._divisor) if self._renormalise else total).view(x.shape)
 
     def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
         """ReLU(D⁻¹ A x + b)."""
+        if self._sizes is not None and compiled.takes(x):
+            return by_graphs.among(self._sizes, x, by_graphs.CLIQUE, self._renormalise, bias)
         return bias_relu_(self.heard(x), bias)
 
     def transposed(self, g: Tensor) -> Tensor:
@@ -190,20 +199,35 @@ class Path:
     """A path through the sentences of each document: each hears the one before it, the first nobody."""
 
     def __init__(self, batch: GraphBatch | PlannedBatch) -> None:
-        owner = batch.graph_owner
+        self._batch, self._sizes = batch, sentences_alone(batch)
+        self.counted = None if batch.slabs is None else batch.slabs.graphs
+
+    @cached_property
+    def _follows(self) -> Tensor:
+        owner = self._batch.graph_owner
         follows = torch.zeros_like(owner, dtype=torch.bool)
         follows[1:] = owner[1:] == owner[:-1]
-        self._follows = follows[:, None]
-        self.counted = None if batch.slabs is None else batch.slabs.graphs
+        return follows[:, None]
 
     def heard(self, x: Tensor) -> Tensor:
         """D⁻¹ A x."""
+        if self._sizes is not None and compiled.takes(x):
+            return by_graphs.among(self._sizes, x, by_graphs.PATH, True)
         return x.flatten(0, -2).roll(1, 0).mul_(self._follows).view(x.shape)
 
     def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
         """ReLU(D⁻¹ A x + b)."""
+        if self._sizes is not None and compiled.takes(x):
+            return by_graphs.among(self._sizes, x, by_graphs.PATH, True, bias)
         return bias_relu_(self.heard(x), bias)
 
     def transposed(self, g: Tensor) -> Tensor:
         """(D⁻¹ A)ᵀ g."""
+        if self._sizes is not None and compiled.takes(g):
+            return by_graphs.among(self._sizes, g, by_graphs.PATH_BACK, True)
         return (g.flatten(0, -2) * self._follows).roll(-1, 0).view(g.shape)
+
+
+def sentences_alone(batch: GraphBatch | PlannedBatch) -> Tensor | None:
+    """Sentences of each document, where no other model's stand beside them."""
+    return batch.graph_count if isinstance(batch, GraphBatch) and batch.n_models == 1 else None

@@ -126,16 +126,17 @@ class Readout(nn.Module):
         self.out_width = 2 * width if skip else width
         self.attention = Attention(width, authors)
 
-    def forward(self, h: Tensor, groups: Groups, n_words: int) -> tuple[Tensor, Tensor]:
-        """H → h_G, and the attention on each word: (words,). `n_words` of a model's rows are words."""
+    def forward(self, h: Tensor, groups: Groups, n_words: int) -> tuple[list[Tensor], Tensor]:
+        """H → the parts of h_G, and the attention on each word: (words,). `n_words` of a model's rows are words."""
         if self.skip:
             pooled, alpha, masters = self.attention.beside(h, groups, n_words)
-            return torch.cat([pooled, masters], dim=-1), alpha
+            return [pooled, masters], alpha
         if h.shape[-2] == n_words:
-            return self.attention(h, groups)
+            pooled, alpha = self.attention(h, groups)
+            return [pooled], alpha
         # A master node without its skip connection is a node among the others.
         models = h.shape[:-2]
         masters = torch.arange(groups.n, device=h.device).view(*models, -1)
         both = torch.cat([groups.owner.view(*models, n_words), masters], dim=-1)
         pooled, alpha = self.attention(h, Groups(both.flatten, groups.n))
-        return pooled, alpha.view(both.shape)[..., :n_words].flatten()
+        return [pooled], alpha.view(both.shape)[..., :n_words].flatten()

@@ -62,12 +62,13 @@ class Eager:
     def _epoch(self, orders: Sequence[Batches]) -> list[float]:
         self.network.train()
         device = self._tasks[0].examples.documents.device
-        total = torch.zeros(len(self._tasks), device=device)
+        losses, counts = [], []
         for step in range(max(len(order) for order in orders)):
             rows = [order[step] if step < len(order) else np.zeros(0, np.int64) for order in orders]
-            counts = torch.tensor([len(row) for row in rows], device=device)
+            counts.append([len(row) for row in rows])
             with memory.one_step():
-                total += self._step([torch.from_numpy(row).to(device) for row in rows]) * counts
+                losses.append(self._step([torch.from_numpy(row).to(device) for row in rows]))
+        total = (torch.stack(losses).view(len(losses), -1).cpu() * torch.tensor(counts)).sum(0)
         return [float(x) / len(task.examples) for x, task in zip(total.tolist(), self._tasks, strict=True)]
 
     def _step(self, rows: Sequence[Tensor]) -> Tensor:
@@ -78,7 +79,8 @@ class Eager:
         self._optimiser.zero_grad()
         output = self.network(batch)
         losses = weighted_loss(output.logits, targets, weights)
-        (losses.sum() if output.extra is None else losses.sum() + output.extra).backward()  # each model's own weights
+        loss = losses.sum() if self.stacked else losses  # each model's own weights
+        (loss if output.extra is None else loss + output.extra).backward()
         self._optimiser.step(active)
         return losses.detach()
 

@@ -159,3 +159,23 @@ def test_directional_attention(kernels_everywhere, looks_back):
         found.append([u.detach(), x.grad, *[parameter.grad.clone() for parameter in layer.parameters()]])
     for one, other in zip(*found, strict=True):
         assert torch.allclose(one, other, atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["highest", "high"])
+@pytest.mark.parametrize(("n_out", "n_in"), [(6, 5), (64, 64), (128, 300), (130, 129)])
+def test_gradients_of_weights(precision, n_out, n_in):
+    if precision == "high" and DEVICE == "cpu":
+        pytest.skip("the interpreter has no bfloat16")
+    from mpad.nn.kernels.products import weight_gradient
+
+    torch.manual_seed(0)
+    g, x = torch.randn(2, 70, n_out, device=DEVICE), torch.randn(2, 70, n_in, device=DEVICE)
+    allowed = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision(precision)
+        d_w, d_b = weight_gradient(g, x, bias=True)
+    finally:
+        torch.set_float32_matmul_precision(allowed)
+    exact = (g.double().mT @ x.double()).float()
+    assert torch.allclose(d_w, exact, atol=1e-4 if precision == "highest" else 0.3)  # bfloat16 has eight bits
+    assert torch.allclose(d_b, g.sum(1), atol=1e-4)

@@ -22,6 +22,13 @@ class _Shares(Structure):
     _fields_ = native.fields("target size weight divided share part", "edges words graphs master")
 
 
+class _Among(Structure):
+    _fields_ = native.fields("size x bias y", "x_row documents width kind mean")
+
+
+CLIQUE, PATH, PATH_BACK = range(3)
+
+
 @dataclass(frozen=True)
 class Edges:
     """The edges of graphs of words whose rows stand graph by graph, sorted by target, and masters' rows last."""
@@ -46,3 +53,12 @@ def shares(target: Tensor, size: Tensor, weight: Tensor, words: int, master: boo
     of = _Shares(*at((target, size, weight, *found)), len(weight), words, len(size), master)
     native.library.mpad_shares(ctypes.byref(of))  # type: ignore[union-attr]
     return found
+
+
+def among(sizes: Tensor, x: Tensor, kind: int, renormalise: bool, bias: Tensor | None = None) -> Tensor:
+    """What each sentence of documents of these sizes hears, or ReLU of that and a bias: (sentences, width)."""
+    x = by_rows(x)
+    y = empty(*x.shape)
+    of = _Among(*at((sizes, x, bias, y)), x.stride(0), sizes.shape[0], x.shape[1], kind, renormalise)
+    native.library.mpad_among(ctypes.byref(of))  # type: ignore[union-attr]
+    return y

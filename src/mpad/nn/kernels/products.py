@@ -8,14 +8,14 @@ from torch import Tensor
 from mpad.nn.kernels.tiles import strides
 from mpad.nn.kernels.zeros import zeros
 
-_TILE = 64  # columns of a tile on either side, and rows read at a time
+_NARROW, _WIDE = (64, 64, 4), (128, 32, 8)  # columns of a tile on either side, rows read at a time, warps
 _PROGRAMS = 264  # two for each multiprocessor of a large GPU
 
 
 @triton.jit(do_not_specialize=["rows", "n_out", "n_in", "chunk", "tiles_in"])
 def _weight_gradient(
     g, g_slab, g_row, x, x_slab, x_row, d_w, d_b, rows, n_out, n_in, chunk, tiles_in,
-    BIAS: tl.constexpr, HALF: tl.constexpr, TILE: tl.constexpr,
+    BIAS: tl.constexpr, HALF: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     model, tile, split = tl.program_id(2).to(tl.int64), tl.program_id(1), tl.program_id(0)
     o = (tile // tiles_in) * TILE + tl.arange(0, TILE)
@@ -24,8 +24,8 @@ def _weight_gradient(
     x += model * x_slab
     total = tl.zeros((TILE, TILE), tl.float32)
     bias = tl.zeros((TILE,), tl.float32)
-    for start in range(split * chunk, tl.minimum(split * chunk + chunk, rows), TILE):
-        row = start + tl.arange(0, TILE)
+    for start in range(split * chunk, tl.minimum(split * chunk + chunk, rows), ROWS):
+        row = start + tl.arange(0, ROWS)
         inside = row < rows
         a = tl.load(g + row[:, None] * g_row + o[None, :], inside[:, None] & (o < n_out)[None, :], 0.0)
         b = tl.load(x + row[:, None] * x_row + i[None, :], inside[:, None] & (i < n_in)[None, :], 0.0)
@@ -52,12 +52,13 @@ def weight_gradient(g: Tensor, x: Tensor, bias: bool) -> tuple[Tensor, Tensor | 
     room = zeros(g, (models * n_out * (n_in + bias),))
     d_w = room[: models * n_out * n_in].view(models, n_out, n_in)
     d_b = room[models * n_out * n_in :].view(models, n_out) if bias else None
-    tiles_in = triton.cdiv(n_in, _TILE)
-    tiles = triton.cdiv(n_out, _TILE) * tiles_in
-    chunk = triton.cdiv(triton.cdiv(rows, max(1, _PROGRAMS // (tiles * models))), _TILE) * _TILE
     half = torch.get_float32_matmul_precision() != "highest"
+    tile, some, warps = _WIDE if half and min(n_out, n_in) >= _WIDE[0] else _NARROW
+    tiles_in = triton.cdiv(n_in, tile)
+    tiles = triton.cdiv(n_out, tile) * tiles_in
+    chunk = triton.cdiv(triton.cdiv(rows, max(1, _PROGRAMS // (tiles * models))), some) * some
     _weight_gradient[(triton.cdiv(rows, chunk), tiles, models)](
         g, *strides(g), x, *strides(x), d_w, d_w if d_b is None else d_b, rows, n_out, n_in, chunk, tiles_in,
-        bias, half, _TILE,
+        bias, half, tile, some, num_warps=warps,
     )  # fmt: skip
     return d_w, d_b

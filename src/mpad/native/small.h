@@ -1,0 +1,58 @@
+/* What has few rows: sentences that hear each other (nn/neighbours.py), and the loss (training/loss.py). */
+
+struct among { /* rows x of documents with `size` sentences each; kinds: 0 clique, 1 path, 2 the path's derivative */
+    const long *size;
+    const float *x, *bias;
+    float *y;
+    long x_row, documents, width, kind, mean;
+};
+
+/* What each sentence hears: the others' sum or mean, or the one before it (after it); with a bias, ReLU of that and it. */
+void mpad_among(const struct among *of) {
+    const long d = of->width;
+    const float *x = of->x;
+    float *y = of->y;
+    for (long k = 0; k < of->documents; k++) {
+        const long n = of->size[k];
+        const float share = of->mean && n > 2 ? 1.0f / (n - 1) : 1;
+        for (long c = 0; c < d; c++) {
+            float sum = 0;
+            for (long r = 0; of->kind == 0 && r < n; r++) sum += x[r * of->x_row + c];
+            for (long r = 0; r < n; r++) {
+                float heard = 0;
+                if (of->kind == 0) heard = n > 1 ? (sum - x[r * of->x_row + c]) * share : 0;
+                if (of->kind == 1 && r > 0) heard = x[(r - 1) * of->x_row + c];
+                if (of->kind == 2 && r < n - 1) heard = x[(r + 1) * of->x_row + c];
+                if (of->bias) heard += of->bias[c], heard = heard > 0 ? heard : 0;
+                y[r * d + c] = heard;
+            }
+        }
+        x += n * of->x_row, y += n * d;
+    }
+}
+
+struct loss {
+    const float *logits, *weights;
+    const long *targets;
+    float *loss, *d_logits;
+    long n, classes;
+};
+
+/* The weighted mean of documents' cross-entropies, and its gradient; false if a target is no class. */
+int mpad_loss(const struct loss *of) {
+    double total = 0, sum = 0;
+    for (long i = 0; i < of->n; i++) total += of->weights[i];
+    for (long i = 0; i < of->n; i++) {
+        const float *row = of->logits + i * of->classes;
+        float *to = of->d_logits + i * of->classes, top = row[0];
+        const double share = total > 0 ? of->weights[i] / total : 0;
+        double all = 0;
+        if (of->targets[i] < 0 || of->targets[i] >= of->classes) return 0;
+        for (long c = 1; c < of->classes; c++) top = row[c] > top ? row[c] : top;
+        for (long c = 0; c < of->classes; c++) all += to[c] = expf(row[c] - top);
+        sum += share * (log(all) + top - row[of->targets[i]]);
+        for (long c = 0; c < of->classes; c++) to[c] = (float)(share * (to[c] / all - (c == of->targets[i])));
+    }
+    *of->loss = (float)sum;
+    return 1;
+}

@@ -1,0 +1,41 @@
+"""The loss of a batch (training/loss.py) together with its gradient."""
+
+import ctypes
+from ctypes import Structure
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpad import native
+from mpad.nn.compiled import at, takes
+
+
+class _Loss(Structure):
+    _fields_ = native.fields("logits weights targets loss d_logits", "n classes")
+
+
+def computes(logits: Tensor, targets: Tensor, weights: Tensor) -> bool:
+    """Whether the compiled pass takes these: one model, a class number a document."""
+    return targets.ndim == 1 and targets.dtype == torch.int64 and logits.ndim == 2 and takes(logits) and takes(weights)
+
+
+class CompiledLoss(torch.autograd.Function):
+    """Σ wᵢ (log Σ exp logitsᵢ − logitᵢ of the target) / Σ wᵢ: (documents, classes) → ()."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """The loss."""
+        logits, targets, weights = logits.contiguous(), targets.contiguous(), weights.contiguous()
+        loss, gradient = torch.empty(()), torch.empty_like(logits)
+        of = _Loss(*at((logits, weights, targets, loss, gradient)), *logits.shape)
+        if not native.library.mpad_loss(ctypes.byref(of)):  # type: ignore[union-attr]
+            raise IndexError(f"a target is not one of {logits.shape[1]} classes")
+        ctx.save_for_backward(gradient)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """Of the logits."""
+        (gradient,) = ctx.saved_tensors
+        return gradient * gradients[0], None, None
