@@ -1,46 +1,61 @@
 /* Batch normalisation over rows (nn/norm.py), for one kind of processor; see maps.h. */
 
-/* Sums of rows first .. last - 1, or of squared distances from `centre`, block by block: long sums lose less. */
-static void NAME(norm_sums)(const struct norm *of, const float *centre, long first, long last, float *sums) {
-    for (long c = 0; c < of->width; c += V) {
-        vec middle = centre ? *(const vec *)(centre + c) : NAME(all)(0), total = NAME(all)(0);
-        for (long r = first; r < last;) {
-            vec some = NAME(all)(0);
-            for (long end = r + BLOCK < last ? r + BLOCK : last; r < end; r++) {
-                vec x = *(const vec *)(of->x + r * of->x_row + c) - middle;
-                some += centre ? (vec)(x * x) : x;
+/* Means of rows first .. last - 1, then sums of squared distances from them: block by block, while a block is in the cache. */
+static void NAME(norm_moments)(const struct norm *of, long first, long last, float *mean) {
+    const long d = of->width;
+    float *squares = mean + d;
+    memset(mean, 0, 2 * d * sizeof(float));
+    for (long at = first; at < last; at += BLOCK) {
+        const long n = last - at < BLOCK ? last - at : BLOCK, before = at - first;
+        for (long c = 0; c < d; c += V) {
+            const float *x = of->x + at * of->x_row + c;
+            vec sum = NAME(all)(0), some = NAME(all)(0);
+            for (long r = 0; r < n; r++) sum += *(const vec *)(x + r * of->x_row);
+            const vec middle = sum * (1.0f / n), apart = middle - *(const vec *)(mean + c);
+            for (long r = 0; r < n; r++) {
+                vec away = *(const vec *)(x + r * of->x_row) - middle;
+                some += away * away;
             }
-            total += some;
+            *(vec *)(squares + c) += some + apart * apart * ((float)before * n / (before + n));
+            *(vec *)(mean + c) += apart * ((float)n / (before + n));
         }
-        *(vec *)(sums + c) = total;
     }
+}
+
+static inline vec NAME(normal)(const float *x, const float *mean, const float *scale, long c) {
+    return (*(const vec *)(x + c) - *(const vec *)(mean + c)) * *(const vec *)(scale + c);
 }
 
 static void NAME(norm)(const struct norm *of, long first, long last) {
     for (long r = first; r < last; r++)
         for (long c = 0; c < of->width; c += V) {
-            vec x = (*(const vec *)(of->x + r * of->x_row + c) - *(const vec *)(of->mean + c)) * *(const vec *)(of->scale + c);
-            x = x * *(const vec *)(of->gamma + c) + *(const vec *)(of->beta + c);
-            *(vec *)(of->y + r * of->width + c) = NAME(activated)(x, of->relu ? RELU : PLAIN);
+            vec y = NAME(normal)(of->x + r * of->x_row, of->mean, of->scale, c) * *(const vec *)(of->gamma + c);
+            *(vec *)(of->y + r * of->width + c) = NAME(activated)(y + *(const vec *)(of->beta + c), of->relu ? RELU : PLAIN);
         }
+}
+
+/* What reaches the norm of its gradient: nothing where a ReLU followed and gave 0. */
+static inline vec NAME(norm_given)(const struct norm_back *of, long r, long c, vec normal) {
+    vec g = *(const vec *)(of->g + r * of->g_row + c);
+    if (!of->relu) return g;
+    return NAME(choose)(normal * *(const vec *)(of->gamma + c) + *(const vec *)(of->beta + c) > 0, g, NAME(all)(0));
 }
 
 /* Gradients of gamma and beta, of rows first .. last - 1. */
 static void NAME(norm_back_sums)(const struct norm_back *of, long first, long last, float *found) {
-    for (long c = 0; c < of->width; c += V) {
-        vec mean = *(const vec *)(of->mean + c), d_gamma = NAME(all)(0), d_beta = NAME(all)(0);
-        for (long r = first; r < last;) {
-            vec some_gamma = NAME(all)(0), some_beta = NAME(all)(0);
-            for (long end = r + BLOCK < last ? r + BLOCK : last; r < end; r++) {
-                vec g = *(const vec *)(of->g + r * of->g_row + c);
-                if (of->relu) g = NAME(choose)(*(const vec *)(of->y + r * of->width + c) > 0, g, NAME(all)(0));
-                some_gamma += g * (*(const vec *)(of->x + r * of->x_row + c) - mean);
-                some_beta += g;
+    const long d = of->width;
+    memset(found, 0, 2 * d * sizeof(float));
+    for (long at = first; at < last; at += BLOCK) {
+        const long end = at + BLOCK < last ? at + BLOCK : last;
+        for (long c = 0; c < d; c += V) {
+            vec d_gamma = NAME(all)(0), d_beta = NAME(all)(0);
+            for (long r = at; r < end; r++) {
+                vec x = NAME(normal)(of->x + r * of->x_row, of->mean, of->scale, c), g = NAME(norm_given)(of, r, c, x);
+                d_gamma += g * x, d_beta += g;
             }
-            d_gamma += some_gamma, d_beta += some_beta;
+            *(vec *)(found + c) += d_gamma;
+            *(vec *)(found + d + c) += d_beta;
         }
-        *(vec *)(found + c) = d_gamma * *(const vec *)(of->scale + c);
-        *(vec *)(found + of->width + c) = d_beta;
     }
 }
 
@@ -49,10 +64,9 @@ static void NAME(norm_back)(const struct norm_back *of, long first, long last) {
     const float share = 1.0f / of->rows;
     for (long r = first; r < last; r++)
         for (long c = 0; c < of->width; c += V) {
-            vec g = *(const vec *)(of->g + r * of->g_row + c), scale = *(const vec *)(of->scale + c);
-            if (of->relu) g = NAME(choose)(*(const vec *)(of->y + r * of->width + c) > 0, g, NAME(all)(0));
-            vec x = (*(const vec *)(of->x + r * of->x_row + c) - *(const vec *)(of->mean + c)) * scale;
+            vec x = NAME(normal)(of->x + r * of->x_row, of->mean, of->scale, c), g = NAME(norm_given)(of, r, c, x);
             vec d_gamma = *(const vec *)(of->found + c), d_beta = *(const vec *)(of->found + of->width + c);
-            *(vec *)(of->d_x + r * of->width + c) = scale * *(const vec *)(of->gamma + c) * (g - (d_beta + x * d_gamma) * share);
+            *(vec *)(of->d_x + r * of->width + c) =
+                *(const vec *)(of->scale + c) * *(const vec *)(of->gamma + c) * (g - (d_beta + x * d_gamma) * share);
         }
 }

@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 7 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 8 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
 #define DEPTH 128 /* rows of weights that stay in the first-level cache, beside what they are multiplied with */
 #define PANEL 64  /* columns */
-#define FEW 16384 /* numbers that are not worth a second thread */
+#define FEW 12288 /* numbers that are not worth a second thread */
 
 #include "batches.h"
 #include "small.h"
@@ -101,7 +101,7 @@ struct scattered {
     long first_row, second_row, rows, n, width, slice;
 };
 
-struct norm { /* `mean` and `scale`, 1 / sqrt(variance + eps), are of the batch; `room` has `width` numbers for each thread */
+struct norm { /* `mean` and `scale`, 1 / sqrt(variance + eps), are of the batch; `room`: 2 * width numbers for each thread */
     const float *x, *gamma, *beta, *before;
     float *running_mean, *running_var, *mean, *scale, *room, *y;
     long x_row, rows, width, relu;
@@ -109,7 +109,7 @@ struct norm { /* `mean` and `scale`, 1 / sqrt(variance + eps), are of the batch;
 };
 
 struct norm_back { /* `found`: for each thread gradients of gamma, then of beta; the first has all in the end */
-    const float *g, *x, *y, *gamma, *mean, *scale;
+    const float *g, *x, *gamma, *beta, *mean, *scale;
     float *d_x, *found;
     long g_row, x_row, rows, width, relu;
 };
@@ -204,8 +204,10 @@ struct shared {
     long threads, team; /* asked for, and there */
 };
 
-static long parallel(void (*work)(void *), const void *of, long threads) {
+/* Run `work` on as many threads as are asked for, if there are numbers enough; how many it were. */
+static long parallel(void (*work)(void *), const void *of, long numbers, long threads) {
     struct shared data = {of, 1, 1};
+    if (numbers < FEW) threads = 1;
     if (threads > 1 && run_parallel)
         data.threads = threads, run_parallel(work, &data, threads, 0);
     else
@@ -252,8 +254,8 @@ static void update_part(void *data) {
 }
 
 void mpad_update(const struct update *of, long threads) {
-    parallel(turn_part, of, threads);
-    parallel(update_part, of, threads);
+    parallel(turn_part, of, of->rows * of->width, threads);
+    parallel(update_part, of, of->rows * of->width, threads);
 }
 
 static void update_back_part(void *data) {
@@ -265,7 +267,7 @@ static void update_back_part(void *data) {
 }
 
 void mpad_update_back(const struct update_back *of, long threads) {
-    const long d = of->width, team = parallel(update_back_part, of, threads);
+    const long d = of->width, team = parallel(update_back_part, of, of->rows * of->width, threads);
     add_up(of->found, 7 * d * d + 5 * d, of->room, team);
 }
 
@@ -292,7 +294,7 @@ static void mean_part(void *data) {
     (wide ? mean_512 : mean_256)(of, first, last, row, low);
 }
 
-void mpad_mean(const struct mean *of, long threads) { parallel(mean_part, of, threads); }
+void mpad_mean(const struct mean *of, long threads) { parallel(mean_part, of, of->words * of->width, threads); }
 
 static void attention_part(void *data) {
     const struct attention *of = ((struct shared *)data)->of;
@@ -303,7 +305,7 @@ static void attention_part(void *data) {
 
 void mpad_attention(const struct attention *of, long threads) {
     (wide ? turn_512 : turn_256)(of->a, of->width, of->width, 0, of->width, of->turned);
-    parallel(attention_part, of, threads);
+    parallel(attention_part, of, of->rows * of->width, threads);
 }
 
 static void attention_back_part(void *data) {
@@ -314,7 +316,7 @@ static void attention_back_part(void *data) {
 }
 
 void mpad_attention_back(const struct attention_back *of, long threads) {
-    const long d = of->width, team = parallel(attention_back_part, of, threads);
+    const long d = of->width, team = parallel(attention_back_part, of, of->rows * of->width, threads);
     add_up(of->found, d * d + 2 * d, of->room, team);
 }
 
@@ -327,7 +329,7 @@ static void linear_part(void *data) {
 
 void mpad_linear(const struct linear *of, long threads) {
     (wide ? turn_512 : turn_256)(of->w, of->n_out, of->n_in, 0, of->n_out, of->turned);
-    parallel(linear_part, of, threads);
+    parallel(linear_part, of, of->rows * of->n_in, threads);
 }
 
 static void linear_back_part(void *data) {
@@ -339,7 +341,7 @@ static void linear_back_part(void *data) {
 }
 
 void mpad_linear_back(const struct linear_back *of, long threads) {
-    const long team = parallel(linear_back_part, of, threads);
+    const long team = parallel(linear_back_part, of, of->rows * of->n_in, threads);
     add_up(of->found, (of->n_in + 1) * of->n_out, of->room, team);
 }
 
@@ -350,7 +352,7 @@ static void embed_part(void *data) {
     (wide ? embed_512 : embed_256)(of, first, last);
 }
 
-void mpad_embed(const struct dropped *of, long threads) { parallel(embed_part, of, threads); }
+void mpad_embed(const struct dropped *of, long threads) { parallel(embed_part, of, of->n * of->width, threads); }
 
 static void drop_part(void *data) {
     const struct dropped *of = ((struct shared *)data)->of;
@@ -359,7 +361,7 @@ static void drop_part(void *data) {
     (wide ? drop_512 : drop_256)(of, of->x + first * 8, first, least(last * 8, of->n) - first * 8, of->y + first * 8);
 }
 
-void mpad_drop(const struct dropped *of, long threads) { parallel(drop_part, of, of->n < FEW ? 1 : threads); }
+void mpad_drop(const struct dropped *of, long threads) { parallel(drop_part, of, of->n, threads); }
 
 static void gather_part(void *data) {
     const struct gathered *of = ((struct shared *)data)->of;
@@ -368,7 +370,7 @@ static void gather_part(void *data) {
     (wide ? gather_512 : gather_256)(of, first, last);
 }
 
-void mpad_gather(const struct gathered *of, long threads) { parallel(gather_part, of, threads); }
+void mpad_gather(const struct gathered *of, long threads) { parallel(gather_part, of, of->rows * of->width, threads); }
 
 static void scatter_part(void *data) {
     const struct scattered *of = ((struct shared *)data)->of;
@@ -377,7 +379,7 @@ static void scatter_part(void *data) {
     (wide ? scatter_512 : scatter_256)(of, first * 16, last * 16);
 }
 
-void mpad_scatter(const struct scattered *of, long threads) { parallel(scatter_part, of, threads); }
+void mpad_scatter(const struct scattered *of, long threads) { parallel(scatter_part, of, of->rows * of->width, threads); }
 
 static void adam_part(void *data) {
     const struct adam *of = ((struct shared *)data)->of;
@@ -387,20 +389,13 @@ static void adam_part(void *data) {
     (wide ? adam_512 : adam_256)(of, first, last);
 }
 
-void mpad_adam(const struct adam *of, long threads) { parallel(adam_part, of, threads); }
+void mpad_adam(const struct adam *of, long threads) { parallel(adam_part, of, of->parts[of->n - 1].start, threads); }
 
-static void norm_sums_part(void *data) {
+static void norm_moments_part(void *data) {
     const struct norm *of = ((struct shared *)data)->of;
     long first, last;
     part(data, of->rows, &first, &last);
-    (wide ? norm_sums_512 : norm_sums_256)(of, 0, first, last, of->room + this_thread(data) * of->width);
-}
-
-static void norm_squares_part(void *data) {
-    const struct norm *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->rows, &first, &last);
-    (wide ? norm_sums_512 : norm_sums_256)(of, of->mean, first, last, of->room + this_thread(data) * of->width);
+    (wide ? norm_moments_512 : norm_moments_256)(of, first, last, of->room + this_thread(data) * 2 * of->width);
 }
 
 static void norm_part(void *data) {
@@ -412,20 +407,20 @@ static void norm_part(void *data) {
 
 /* A bias `before` the norm, which x lacks, moves the running mean and nothing else. */
 void mpad_norm(const struct norm *of, long threads) {
-    const long n = of->rows;
-    if (n * of->width < FEW) threads = 1;
-    add_up(of->room, of->width, of->width, parallel(norm_sums_part, of, threads));
-    for (long c = 0; c < of->width; c++) {
-        of->mean[c] = of->room[c] / n;
-        const float seen = of->mean[c] + (of->before ? of->before[c] : 0);
-        of->running_mean[c] += of->momentum * (seen - of->running_mean[c]);
+    const long n = of->rows, d = of->width;
+    const long team = parallel(norm_moments_part, of, n * d, threads);
+    for (long c = 0; c < d; c++) {
+        double mean = 0, squares = 0;
+        for (long t = 0; t < team; t++) mean += of->room[t * 2 * d + c] * (double)(n * (t + 1) / team - n * t / team) / n;
+        for (long t = 0; t < team; t++) {
+            const double apart = of->room[t * 2 * d + c] - mean;
+            squares += of->room[t * 2 * d + d + c] + apart * apart * (n * (t + 1) / team - n * t / team);
+        }
+        of->mean[c] = mean, of->scale[c] = 1 / sqrt(squares / n + of->eps);
+        of->running_mean[c] += of->momentum * (mean + (of->before ? of->before[c] : 0) - of->running_mean[c]);
+        of->running_var[c] += of->momentum * (squares / (n - 1) - of->running_var[c]);
     }
-    add_up(of->room, of->width, of->width, parallel(norm_squares_part, of, threads));
-    for (long c = 0; c < of->width; c++) {
-        of->running_var[c] += of->momentum * (of->room[c] / (n - 1) - of->running_var[c]);
-        of->scale[c] = 1 / sqrtf(of->room[c] / n + of->eps);
-    }
-    parallel(norm_part, of, threads);
+    parallel(norm_part, of, n * d, threads);
 }
 
 static void norm_back_sums_part(void *data) {
@@ -443,7 +438,7 @@ static void norm_back_part(void *data) {
 }
 
 void mpad_norm_back(const struct norm_back *of, long threads) {
-    if (of->rows * of->width < FEW) threads = 1;
-    add_up(of->found, 2 * of->width, 2 * of->width, parallel(norm_back_sums_part, of, threads));
-    parallel(norm_back_part, of, threads);
+    const long numbers = of->rows * of->width;
+    add_up(of->found, 2 * of->width, 2 * of->width, parallel(norm_back_sums_part, of, numbers, threads));
+    parallel(norm_back_part, of, numbers, threads);
 }

@@ -22,7 +22,7 @@ class _Norm(Structure):
 
 
 class _NormBack(Structure):
-    _fields_ = native.fields("g x y gamma mean scale d_x found", "g_row x_row rows width relu")
+    _fields_ = native.fields("g x gamma beta mean scale d_x found", "g_row x_row rows width relu")
 
 
 def normalises(x: Tensor) -> bool:
@@ -48,21 +48,20 @@ class CompiledNorm(torch.autograd.Function):
         """X → Y; moves the running averages."""
         x = by_rows(x)
         rows, width = x.shape
-        kept, y = empty(2 + torch.get_num_threads(), width), empty(rows, width)
-        mean, scale, *room = kept.unbind()
-        arrays = x, gamma, beta, before, *running, mean, scale, room[0], y
+        kept, y = empty(2 + 2 * torch.get_num_threads(), width), empty(rows, width)
+        arrays = x, gamma, beta, before, *running, kept[0], kept[1], kept[2], y
         call("norm", _Norm(*at(arrays), x.stride(0), rows, width, relu, momentum, eps))
-        ctx.save_for_backward(x, y, gamma, kept)
+        ctx.save_for_backward(x, gamma, beta, kept)
         ctx.relu = relu
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """DY → dX, dγ, dβ."""
-        (x, y, gamma, kept), g = ctx.saved_tensors, by_rows(gradients[0])
+        (x, gamma, beta, kept), g = ctx.saved_tensors, by_rows(gradients[0])
         rows, width = x.shape
         d_x, found = empty(rows, width), empty(torch.get_num_threads(), 2 * width)
-        arrays = g, x, y, gamma, kept[0], kept[1], d_x, found
+        arrays = g, x, gamma, beta, kept[0], kept[1], d_x, found
         call("norm_back", _NormBack(*at(arrays), g.stride(0), x.stride(0), rows, width, ctx.relu))
         d_gamma, d_beta = found[0].split(width)
         return d_x, d_gamma, d_beta, None, None, None, None, None
