@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from mpad.graph.batch import GraphBatch
 from mpad.graph.planned import PlannedBatch
@@ -54,7 +53,7 @@ class Level(nn.Module):
             states.append(h)
         read = [readout(h, groups, n_words) for readout, h in zip(self.readouts, states or [h], strict=True)]
         vector = self.norm(torch.cat([part for parts, _ in read for part in parts], dim=-1), counted)
-        return functional.relu(self.dense(vector)), torch.stack([alpha for _, alpha in read])
+        return self.dense.relu(vector), torch.stack([alpha for _, alpha in read])
 
 
 class MPAD(Network):

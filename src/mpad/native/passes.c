@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 8 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 9 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
@@ -65,14 +65,14 @@ struct attention_back { /* `found` as in `update_back` */
     long g_row, h_row, rows, groups, width, bounded, room;
 };
 
-struct linear { /* y = x w^T + b; w is (out, in), `turned` has room for it */
+struct linear { /* y = x w^T + b [ReLU]; w is (out, in), `turned` has room for it */
     const float *x, *w, *b;
     float *turned, *y;
-    long x_row, rows, n_in, n_out;
+    long x_row, rows, n_in, n_out, relu;
 };
 
-struct linear_back { /* `found` as in `update_back` */
-    const float *g, *x, *w;
+struct linear_back { /* y where a ReLU made it, else NULL; `found` as in `update_back` */
+    const float *g, *x, *y, *w;
     float *d_x, *found;
     long g_row, x_row, rows, n_in, n_out, room;
 };

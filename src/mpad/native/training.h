@@ -180,24 +180,30 @@ static void NAME(attention_back)(const struct attention_back *of, long first, lo
     NAME(attention_weights)(of, start, row, d_y, d_a, d_b);
 }
 
-/* y = x w^T + b (nn/linear.py), rows first .. last - 1. */
+/* y = x w^T + b [ReLU] (nn/linear.py), rows first .. last - 1. */
 static void NAME(linear)(const struct linear *of, long first, long last) {
     const long row = of->n_in % PANEL ? of->n_out : 0; /* of the turned weights */
     for (long at = first; at < last; at += BLOCK)
         NAME(map)(of->x + at * of->x_row, of->x_row, last - at < BLOCK ? last - at : BLOCK, of->n_in, of->turned, row,
-                  of->n_out, of->b, 0, of->y + at * of->n_out, of->n_out, PLAIN);
+                  of->n_out, of->b, 0, of->y + at * of->n_out, of->n_out, of->relu ? RELU : PLAIN);
 }
 
 /* Its derivative: gradients of x; added to `found`, those of w and b. */
 static void NAME(linear_back)(const struct linear_back *of, long first, long last, float *found) {
-    float *d_b = found + of->n_out * of->n_in;
+    float *d_b = found + of->n_out * of->n_in, *masked = d_b + of->n_out;
     for (float *at = found; at < d_b + of->n_out; at += V) *(vec *)at = NAME(all)(0);
     for (long at = first; at < last; at += BLOCK) {
         const long n = last - at < BLOCK ? last - at : BLOCK;
         const float *g = of->g + at * of->g_row;
+        long g_row = of->g_row;
+        if (of->y) {
+            for (long r = 0; r < n; r++) memcpy(masked + r * of->n_out, g + r * g_row, of->n_out * sizeof(float));
+            NAME(silence)(masked, of->y + at * of->n_out, n * of->n_out);
+            g = masked, g_row = of->n_out;
+        }
         if (of->d_x)
-            NAME(map)(g, of->g_row, n, of->n_out, of->w, of->n_in, of->n_in, 0, 0, of->d_x + at * of->n_in, of->n_in, PLAIN);
-        NAME(add_outer)(g, of->g_row, of->x + at * of->x_row, of->x_row, n, of->n_out, of->n_in, found);
-        NAME(add_columns)(g, of->g_row, n, of->n_out, d_b);
+            NAME(map)(g, g_row, n, of->n_out, of->w, of->n_in, of->n_in, 0, 0, of->d_x + at * of->n_in, of->n_in, PLAIN);
+        NAME(add_outer)(g, g_row, of->x + at * of->x_row, of->x_row, n, of->n_out, of->n_in, found);
+        NAME(add_columns)(g, g_row, n, of->n_out, d_b);
     }
 }

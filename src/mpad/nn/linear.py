@@ -20,12 +20,18 @@ class Linear(nn.Linear):
         """Map rows."""
         return affine(input, self.weight, self.bias)
 
+    def relu(self, x: Tensor) -> Tensor:
+        """Map rows; ReLU of that."""
+        if self.weight.ndim == 2 and worthwhile(x, self.weight):
+            return CompiledLinear.apply(x, self.weight, self.bias, True)  # type: ignore[no-untyped-call]
+        return functional.relu(self(x))
+
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """X Wᵀ + b."""
     if weight.ndim == 2:
         if worthwhile(x, weight):
-            return CompiledLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+            return CompiledLinear.apply(x, weight, bias, False)  # type: ignore[no-untyped-call]
         return functional.linear(x, weight, bias)
     if kernels.run_on(x):
         return _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from mpad.nn import compiled, kernels
 from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
@@ -35,7 +34,7 @@ class Attention(nn.Module):
         weights = self.align.weight, self.align.bias, self.context.weight
         bounded = self.dense is not None
         pooled, alpha, behind = _Attend.apply(h, *weights, groups, n_words, bounded)  # type: ignore[no-untyped-call]
-        return pooled if self.dense is None else functional.relu(self.dense(pooled)), alpha, behind
+        return pooled if self.dense is None else self.dense.relu(pooled), alpha, behind
 
 
 class _Attend(torch.autograd.Function):

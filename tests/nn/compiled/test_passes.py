@@ -99,7 +99,7 @@ def test_attention_and_its_gradients(authors, behind, width, by_torch):
 
 @built
 def test_a_step_finds_the_memory_of_the_one_before():
-    run = update(40, 16, True, True, True)
+    run = update(400, 16, True, True, True)
     expected = [None if part is None else part.clone() for part in run()]
     places = []
     for _ in range(3):
@@ -114,7 +114,7 @@ def test_a_step_finds_the_memory_of_the_one_before():
 
 @built
 def test_what_is_done_between_steps_takes_no_room():
-    run = update(40, 16, True, True, True)
+    run = update(400, 16, True, True, True)
     with memory.one_step():
         run()
     needed = memory._room.used
@@ -133,7 +133,7 @@ def test_steps_of_two_threads_do_not_share_memory():
     def train():
         for _ in range(2):
             with memory.one_step():
-                found = update(40, 16, True, True, True)()
+                found = update(400, 16, True, True, True)()
                 meet.wait()
         places.append(found[0].data_ptr())
 

@@ -73,14 +73,16 @@ def test_projections_of_rows_that_repeat(width, threads, by_torch):
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(16, 16), (64, 64), (64, 48), (128, 256), (48, 160)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_linear_map_and_its_gradients(n_in, n_out, bias, by_torch):
+@pytest.mark.parametrize("rows", [1, 700])
+def test_a_linear_map_and_its_gradients(rows, n_in, n_out, bias, by_torch):
     torch.manual_seed(0)
-    layer, x = Linear(n_in, n_out, bias=bias), torch.randn(700, n_in, requires_grad=True)
-    assert worthwhile(x, layer.weight) and not worthwhile(x[:100], layer.weight)
+    layer, x = Linear(n_in, n_out, bias=bias), torch.randn(rows, n_in, requires_grad=True)
+    assert worthwhile(x, layer.weight) and not worthwhile(x, layer.weight.detach())
 
     def run():
-        y = layer(x)
-        return y, *torch.autograd.grad((y**2).sum(), [x, *layer.parameters()])
+        y, positive = layer(x), layer.relu(x)
+        gradients = torch.autograd.grad((y**2).sum() + (3 * positive).sum(), [x, *layer.parameters()])
+        return y, positive, *gradients
 
     ours = run()
     assert type(ours[0].grad_fn).__name__ == "CompiledLinearBackward"

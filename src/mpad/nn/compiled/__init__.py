@@ -37,7 +37,7 @@ def library() -> Any:
 
 def takes(x: Tensor) -> bool:
     """Whether the compiled passes take such numbers."""
-    return x.device.type == "cpu" and x.dtype == torch.float32 and library() is not None
+    return x.is_cpu and x.dtype == torch.float32 and library() is not None
 
 
 def run_on(h: Tensor) -> bool:

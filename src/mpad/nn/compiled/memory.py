@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 _ALIGN = 16  # numbers
+_SMALL = 1_024  # numbers that are no trouble
 
 
 class _Room(local):
@@ -26,14 +27,14 @@ _room = _Room()
 
 def empty(*shape: int) -> Tensor:
     """Room for so many numbers, until the step ends."""
-    if _room.whole is None:
+    n, whole, start = prod(shape), _room.whole, _room.used
+    if whole is None or n < _SMALL:
         return torch.empty(shape)
-    start = _room.used
-    _room.used += -(-prod(shape) // _ALIGN) * _ALIGN
-    if _room.used > len(_room.whole):  # the next step will have room for it
+    _room.used = start + -(-n // _ALIGN) * _ALIGN
+    if _room.used > whole.shape[0]:  # the next step will have room for it
         return torch.empty(shape)
     cut = torch.empty(0)  # no view: a tensor of its own, which autograd may keep while others are written
-    return cut.set_(_room.whole.untyped_storage(), start, shape)  # type: ignore[call-overload]
+    return cut.set_(whole.untyped_storage(), start, shape)  # type: ignore[call-overload]
 
 
 def places(n: int) -> Tensor:

@@ -42,15 +42,15 @@ def mean(edges: Edges, x: Tensor, bias: Tensor | None = None, back: bool = False
     """D⁻¹ A x, or ReLU(D⁻¹ A x + b), or (D⁻¹ A)ᵀ x."""
     x = by_rows(x)
     y = empty(*x.shape)
-    shape = x.stride(0), edges.words, len(edges.arrays[1]), len(edges.arrays[0]), x.shape[1], edges.master, back
+    shape = x.stride(0), edges.words, edges.arrays[1].shape[0], edges.arrays[0].shape[0], x.shape[1], edges.master, back
     call("mean", _Mean(*at((*edges.arrays, bias, x, y)), *shape))
     return y
 
 
 def shares(target: Tensor, size: Tensor, weight: Tensor, words: int, master: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Weights of edges, divided by all that come to their target; what a master is left; a word's part in its own."""
-    found = torch.empty(len(weight)), torch.empty(words), torch.empty(len(size))
-    of = _Shares(*at((target, size, weight, *found)), len(weight), words, len(size), master)
+    found = torch.empty(weight.shape[0]), torch.empty(words), torch.empty(size.shape[0])
+    of = _Shares(*at((target, size, weight, *found)), weight.shape[0], words, size.shape[0], master)
     native.library.mpad_shares(ctypes.byref(of))  # type: ignore[union-attr]
     return found
 

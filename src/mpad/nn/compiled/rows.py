@@ -31,15 +31,15 @@ class _Scattered(Structure):
 
 def distinct(words: Tensor, masters: int, n_words: int) -> tuple[Tensor, Tensor]:
     """The distinct of some words, and of each its place among them; of masters, which follow, one behind all."""
-    found, index = torch.empty_like(words), torch.empty(len(words) + masters, dtype=torch.int64)
+    found, index = torch.empty_like(words), torch.empty(words.shape[0] + masters, dtype=torch.int64)
     of = [ctypes.c_void_p(array.data_ptr()) for array in (words, places(n_words), found, index)]
-    n = native.library.mpad_distinct(of[0], c_long(len(words)), c_long(masters), *of[1:])  # type: ignore[union-attr]
+    n = native.library.mpad_distinct(of[0], c_long(words.shape[0]), c_long(masters), *of[1:])  # type: ignore[union-attr]
     return found[:n], index
 
 
 def embed(table: Tensor, words: Tensor, key: int, dropped: int) -> Tensor:
     """Rows of a table, each number dropped where its random byte, which hangs on key and word, is below `dropped`."""
-    n, width = len(words), table.shape[1]
+    n, width = words.shape[0], table.shape[1]
     y = empty(n, width)
     call("embed", _Dropped(*at((table, words, y)), n, width, key, dropped, _scale(dropped)))
     return y
@@ -81,11 +81,11 @@ class Project(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, index: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
         """Distinct rows (n, in), index, weights (width, in) → a slice for each weight."""
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
-        mapped = torch.mm(rows, weight.t(), out=empty(len(rows), len(weight)))
-        y = empty(len(index), len(weight))
-        call("gather", _Gathered(*at((mapped, index, y)), len(index), len(rows), len(weight)))
+        mapped = torch.mm(rows, weight.t(), out=empty(rows.shape[0], weight.shape[0]))
+        y = empty(index.shape[0], weight.shape[0])
+        call("gather", _Gathered(*at((mapped, index, y)), index.shape[0], rows.shape[0], weight.shape[0]))
         ctx.save_for_backward(rows, index)
-        ctx.width = len(weights[0])
+        ctx.width = weights[0].shape[0]
         return y.split(ctx.width, dim=1)
 
     @staticmethod
@@ -94,7 +94,7 @@ class Project(torch.autograd.Function):
         rows, index = ctx.saved_tensors
         slices = [by_rows(gradient) for gradient in gradients]
         first, second = slices[0], slices[-1]
-        d_mapped = empty(len(rows), len(slices) * ctx.width)
-        shape = first.stride(0), second.stride(0), len(index), len(rows), d_mapped.shape[1], ctx.width
+        d_mapped = empty(rows.shape[0], len(slices) * ctx.width)
+        shape = first.stride(0), second.stride(0), index.shape[0], rows.shape[0], d_mapped.shape[1], ctx.width
         call("scatter", _Scattered(*at((first, second, index, d_mapped)), *shape))
         return None, None, *(d_mapped.t() @ rows).split(ctx.width)

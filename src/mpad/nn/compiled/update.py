@@ -59,7 +59,7 @@ def update_backward(
     arrays = g, h, x, message, rzc, None if own is None else own[0], *maps, d_h, d_x, found
     shape = g.stride(0), h.stride(0), rows, width, own is not None and own[2], before, room
     call("update_back", _UpdateBack(*at(arrays), *shape))
-    parts = found[0, : sum(sizes)].split(sizes)
+    parts = torch.split_with_sizes(found[0, : sum(sizes)], sizes)
     d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
     d_bias, d_b2, d_before = parts[4:]
     if hear is not None and own is None:  # of W W₂ and W b₂ + b to those of its parts
