@@ -254,8 +254,8 @@ static void update_part(void *data) {
 }
 
 void mpad_update(const struct update *of, long threads) {
-    parallel(turn_part, of, of->rows * of->width, threads);
-    parallel(update_part, of, of->rows * of->width, threads);
+    parallel(turn_part, of, 8 * of->rows * of->width, threads);
+    parallel(update_part, of, 8 * of->rows * of->width, threads);
 }
 
 static void update_back_part(void *data) {
@@ -267,7 +267,7 @@ static void update_back_part(void *data) {
 }
 
 void mpad_update_back(const struct update_back *of, long threads) {
-    const long d = of->width, team = parallel(update_back_part, of, of->rows * of->width, threads);
+    const long d = of->width, team = parallel(update_back_part, of, 8 * of->rows * of->width, threads);
     add_up(of->found, 7 * d * d + 5 * d, of->room, team);
 }
 

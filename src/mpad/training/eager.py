@@ -49,7 +49,7 @@ class Eager:
 
     def finish(self) -> list[Result]:
         """Pass once over each model's batches, then look at its held-out documents."""
-        losses = self._epoch(self._prepared.pop(0))
+        losses = self.pass_over(self._prepared.pop(0))
         self.network.eval()
         networks = [task.network for task in self._tasks]
         if self.stacked:
@@ -59,7 +59,8 @@ class Eager:
             for network, task, loss in zip(networks, self._tasks, losses, strict=True)
         ]
 
-    def _epoch(self, orders: Sequence[Batches]) -> list[float]:
+    def pass_over(self, orders: Sequence[Batches]) -> list[float]:
+        """Learn from each model's batches, once; their mean losses."""
         self.network.train()
         device = self._tasks[0].examples.documents.device
         losses, counts = [], []
