@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 9 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 10 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
@@ -81,7 +81,7 @@ struct dropped {
     const float *x;
     const long *which;
     float *y;
-    long n, width;
+    long n, width, as_they_stand;
     unsigned long key;
     long dropped; /* of 256 */
     float scale;

@@ -20,11 +20,12 @@ static void NAME(drop)(const struct dropped *of, const float *x, unsigned long f
     }
 }
 
-/* Rows first .. last - 1 of those asked for, out of a table, dropped: the bytes of a row hang on its number alone. */
+/* Rows first .. last - 1 of those asked for, out of a table or, of gradients, as they stand, dropped: the bytes of a row
+ * hang on its number alone. */
 static void NAME(embed)(const struct dropped *of, long first, long last) {
     const long width = of->width, eights = (width + 7) / 8;
     for (long r = first; r < last; r++) {
-        const float *x = of->x + of->which[r] * width;
+        const float *x = of->x + (of->as_they_stand ? r : of->which[r]) * width;
         if (of->dropped) NAME(drop)(of, x, of->which[r] * eights, width, of->y + r * width);
         else memcpy(of->y + r * width, x, width * sizeof(float));
     }

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mpad.nn import compiled
-from mpad.nn.compiled.rows import Drop, embed
+from mpad.nn.compiled.rows import Drop, Embed
 
 if TYPE_CHECKING:
     from mpad.nn.kernels.noise import DeviceNoise
@@ -79,12 +79,12 @@ class Dropout(nn.Module):
         return _masked(x, random_bytes(key, eights)[: x.numel()], dropped)
 
     def rows(self, table: Tensor, words: Tensor, model: int | None = None) -> Tensor:
-        """These rows of a table, dropped; a word's mask does not hang on the words beside it."""
+        """These rows of a table, each once, dropped; a word's mask does not hang on the words beside it."""
         if not self.training or not any(self.rates) or not isinstance(self.noise, Noise):
             return self(table.index_select(0, words), model)
         key, dropped = self._drawn(self.noise, model or 0)
-        if compiled.takes(table) and not table.requires_grad and table.is_contiguous():
-            return embed(table, words, key, dropped)
+        if compiled.takes(table) and table.is_contiguous():
+            return Embed.apply(table, words, key, dropped)  # type: ignore[no-untyped-call]
         width = table.shape[1]
         eights = np.arange(-(-width // 8), dtype=np.uint64)
         numbers = words.cpu().numpy().astype(np.uint64)[:, None] * np.uint64(len(eights)) + eights

@@ -64,7 +64,7 @@ def project(x: Tensor | RepeatedRows | StackedRows, weight: Tensor) -> Tensor:
 
 
 def _compiled(x: RepeatedRows, weight: Tensor) -> bool:
-    return compiled.takes(x.distinct) and not x.distinct.requires_grad and native.fits(weight.shape[0])
+    return compiled.takes(x.distinct) and native.fits(weight.shape[0])
 
 
 def embed_planned(table: Tensor, batch: PlannedBatch, masters: int, dropout: Dropout) -> Tensor:

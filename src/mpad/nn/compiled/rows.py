@@ -14,7 +14,7 @@ from mpad.nn.compiled.memory import empty, places
 
 class _Dropped(Structure):
     _fields_ = [
-        *native.fields("x which y", "n width"),
+        *native.fields("x which y", "n width as_they_stand"),
         ("key", c_ulong),
         ("dropped", c_long),
         ("scale", c_float),
@@ -37,11 +37,28 @@ def distinct(words: Tensor, masters: int, n_words: int) -> tuple[Tensor, Tensor]
     return found[:n], index
 
 
-def embed(table: Tensor, words: Tensor, key: int, dropped: int) -> Tensor:
-    """Rows of a table, each number dropped where its random byte, which hangs on key and word, is below `dropped`."""
-    n, width = words.shape[0], table.shape[1]
+class Embed(torch.autograd.Function):
+    """Distinct rows of a table, each number dropped where its random byte, by key and word, is below `dropped`."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, words: Tensor, key: int, dropped: int) -> Tensor:
+        """Table, words → their rows ⊙ mask / (1 − p)."""
+        ctx.save_for_backward(words)
+        ctx.drawn, ctx.shape = (key, dropped), table.shape
+        return _embed(table, words, False, key, dropped)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        """Of the table: zeros but for these rows."""
+        (words,) = ctx.saved_tensors
+        given = _embed(gradients[0].contiguous(), words, True, *ctx.drawn)
+        return given.new_zeros(ctx.shape).index_copy_(0, words, given), None, None, None
+
+
+def _embed(x: Tensor, words: Tensor, as_they_stand: bool, key: int, dropped: int) -> Tensor:
+    n, width = words.shape[0], x.shape[1]
     y = empty(n, width)
-    call("embed", _Dropped(*at((table, words, y)), n, width, key, dropped, _scale(dropped)))
+    call("embed", _Dropped(*at((x, words, y)), n, width, as_they_stand, key, dropped, _scale(dropped)))
     return y
 
 
@@ -63,7 +80,7 @@ class Drop(torch.autograd.Function):
 def _drop(x: Tensor, key: int, dropped: int) -> Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
-    call("drop", _Dropped(x.data_ptr(), None, y.data_ptr(), x.numel(), 1, key, dropped, _scale(dropped)))
+    call("drop", _Dropped(x.data_ptr(), None, y.data_ptr(), x.numel(), 1, True, key, dropped, _scale(dropped)))
     return y
 
 
@@ -84,17 +101,18 @@ class Project(torch.autograd.Function):
         mapped = torch.mm(rows, weight.t(), out=empty(rows.shape[0], weight.shape[0]))
         y = empty(index.shape[0], weight.shape[0])
         call("gather", _Gathered(*at((mapped, index, y)), index.shape[0], rows.shape[0], weight.shape[0]))
-        ctx.save_for_backward(rows, index)
+        ctx.save_for_backward(rows, index, weight)
         ctx.width = weights[0].shape[0]
         return y.split(ctx.width, dim=1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Of each slice → of the weights; rows are fixed."""
-        rows, index = ctx.saved_tensors
+        """Of each slice → of the rows, and of the weights."""
+        rows, index, weight = ctx.saved_tensors
         slices = [by_rows(gradient) for gradient in gradients]
         first, second = slices[0], slices[-1]
         d_mapped = empty(rows.shape[0], len(slices) * ctx.width)
         shape = first.stride(0), second.stride(0), index.shape[0], rows.shape[0], d_mapped.shape[1], ctx.width
         call("scatter", _Scattered(*at((first, second, index, d_mapped)), *shape))
-        return None, None, *(d_mapped.t() @ rows).split(ctx.width)
+        d_rows = d_mapped @ weight if ctx.needs_input_grad[0] else None
+        return d_rows, None, *(d_mapped.t() @ rows).split(ctx.width)
