@@ -126,7 +126,9 @@ static void NAME(map)(const float *x, long x_row, long rows, long n_in, const fl
 /* The same where all rows lie end to end. */
 static void NAME(affine)(const float *x, long rows, long n_in, const float *w, long n_out, const float *b, int onto,
                          float *y, int how) {
-    NAME(map)(x, n_in, rows, n_in, w, n_out, n_out, b, onto, y, n_out, how);
+    for (long at = 0; at < rows; at += BLOCK) /* which stay in the cache for all columns */
+        NAME(map)(x + at * n_in, n_in, rows - at < BLOCK ? rows - at : BLOCK, n_in, w, n_out, n_out, b, onto,
+                  y + at * n_out, n_out, how);
 }
 
 /* Where y is not above 0, its gradient is 0. */

@@ -48,6 +48,7 @@ def places(n: int) -> Tensor:
 def one_step() -> Iterator[None]:
     """While this lasts, what passes give is cut out of memory that is kept; it must not be held any longer."""
     if _room.used > len(_room.kept):
+        _room.kept = torch.empty(0)  # first give back what was too small
         _room.kept = torch.empty(_room.used)
     _room.whole, _room.used = _room.kept, 0
     try:
