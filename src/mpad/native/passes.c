@@ -19,112 +19,7 @@ enum { PLAIN, RELU, TANH, SIGMOID };
 
 #include "batches.h"
 #include "small.h"
-
-struct combine {
-    const long *own, *told;
-    const float *states, *gates, *told_gates, *told_new, *rest_gates, *rest_new, *u;
-};
-
-struct graphs {
-    const long *node_start, *edge_start;
-    const int *source, *target;
-    const float *weight;
-    long n, master, mean;
-};
-
-struct update { /* weights are (out, in); `turned` has room for all of them, side by side: W, U, V, W2 */
-    const float *h, *x, *w2, *b2, *bias, *w, *u, *v;
-    float *turned, *message, *rzc, *out;
-    long h_row, x_row, rows, width, relu;
-};
-
-struct update_back { /* rows of x lie end to end; `found` has `room` numbers for each thread, the first has all in the end */
-    const float *g, *h, *x, *message, *rzc, *w2, *w, *u, *v;
-    float *d_h, *d_x, *found;
-    long g_row, h_row, rows, width, relu, before, room;
-};
-
-struct mean {
-    const long *size, *source, *target; /* of each graph its words; of each edge its ends */
-    const float *weight, *share, *part, *bias, *x;
-    float *y;
-    long x_row, words, edges, graphs, width, master, back;
-};
-
-struct attention { /* a is (out, in), `turned` has room for it */
-    const long *size;
-    const float *h, *a, *b, *v;
-    float *turned, *y, *score, *alpha, *pooled;
-    long h_row, rows, groups, width, bounded;
-};
-
-struct attention_back { /* `found` as in `update_back` */
-    const long *size;
-    const float *g, *h, *a, *v, *y, *score, *alpha;
-    float *d_h, *found;
-    long g_row, h_row, rows, groups, width, bounded, room;
-};
-
-struct linear { /* y = x w^T + b [ReLU]; w is (out, in), `turned` has room for it */
-    const float *x, *w, *b;
-    float *turned, *y;
-    long x_row, rows, n_in, n_out, relu;
-};
-
-struct linear_back { /* y where a ReLU made it, else NULL; `found` as in `update_back` */
-    const float *g, *x, *y, *w;
-    float *d_x, *found;
-    long g_row, x_row, rows, n_in, n_out, room;
-};
-
-struct dropped {
-    const float *x;
-    const long *which;
-    float *y;
-    long n, width, as_they_stand;
-    unsigned long key;
-    long dropped; /* of 256 */
-    float scale;
-};
-
-struct gathered {
-    const float *x;
-    const long *index;
-    float *y;
-    long rows, n, width;
-};
-
-struct scattered {
-    const float *first, *second;
-    const long *index;
-    float *y;
-    long first_row, second_row, rows, n, width, slice;
-};
-
-struct norm { /* `mean` and `scale`, 1 / sqrt(variance + eps), are of the batch; `room`: 2 * width numbers for each thread */
-    const float *x, *gamma, *beta, *before;
-    float *running_mean, *running_var, *mean, *scale, *room, *y;
-    long x_row, rows, width, relu;
-    float momentum, eps;
-};
-
-struct norm_back { /* `found`: for each thread gradients of gamma, then of beta; the first has all in the end */
-    const float *g, *x, *gamma, *beta, *mean, *scale;
-    float *d_x, *found;
-    long g_row, x_row, rows, width, relu;
-};
-
-struct numbers {
-    float *x, *m, *v;
-    const float *g; /* NULL: all zero */
-    long start, n;  /* start: numbers before these */
-};
-
-struct adam {
-    const struct numbers *parts;
-    long n;
-    float rate, b1, b2, scale, eps; /* rate and scale: already corrected for the number of steps */
-};
+#include "structures.h"
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,fma")
@@ -189,49 +84,7 @@ void mpad_hear(const struct graphs *of, const float *x, long width, const float 
     (wide ? hear_512 : hear_256)(of, x, width, bias, y);
 }
 
-/* Threads: those of the OpenMP that the process has already (torch's), so that two pools do not fight for the cores. */
-static void (*run_parallel)(void (*)(void *), void *, unsigned, unsigned);
-static int (*thread_number)(void), (*team_size)(void);
-
-void mpad_threads(void *parallel, void *number, void *size) {
-    run_parallel = (void (*)(void (*)(void *), void *, unsigned, unsigned))parallel;
-    thread_number = (int (*)(void))number;
-    team_size = (int (*)(void))size;
-}
-
-struct shared {
-    const void *of;
-    long threads, team; /* asked for, and there */
-};
-
-/* Run `work` on as many threads as are asked for, if there are numbers enough; how many it were. */
-static long parallel(void (*work)(void *), const void *of, long numbers, long threads) {
-    struct shared data = {of, 1, 1};
-    if (numbers < FEW) threads = 1;
-    if (threads > 1 && run_parallel)
-        data.threads = threads, run_parallel(work, &data, threads, 0);
-    else
-        work(&data);
-    return data.team;
-}
-
-/* This thread's number, and its part of n pieces: of as many threads as there are, which may be fewer than asked for. */
-static long this_thread(const struct shared *data) { return data->threads > 1 ? thread_number() : 0; }
-
-static void part(struct shared *data, long n, long *first, long *last) {
-    const long me = this_thread(data), team = data->threads > 1 ? team_size() : 1;
-    if (me == 0) data->team = team;
-    *first = n * me / team, *last = n * (me + 1) / team;
-}
-
-/* What threads have found, each `n` numbers in its `room`, is added up in the first one's. */
-static void add_up(float *found, long n, long room, long team) {
-    for (long t = 1; t < team; t++)
-        for (long k = 0; k < n; k++) found[k] += found[t * room + k];
-}
-
-static long strips(long rows) { return (rows + STRIP - 1) / STRIP; }
-static long least(long a, long b) { return a < b ? a : b; }
+#include "threads.h"
 
 static void turn_part(void *data) {
     const struct update *of = ((struct shared *)data)->of;
@@ -246,26 +99,13 @@ static void turn_part(void *data) {
     }
 }
 
-static void update_part(void *data) {
-    const struct update *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, strips(of->rows), &first, &last);
-    (wide ? update_512 : update_256)(of, first * STRIP, least(last * STRIP, of->rows));
-}
-
+SHARED_OUT(update, update, strips(of->rows), STRIP, of->rows)
 void mpad_update(const struct update *of, long threads) {
     parallel(turn_part, of, 8 * of->rows * of->width, threads);
     parallel(update_part, of, 8 * of->rows * of->width, threads);
 }
 
-static void update_back_part(void *data) {
-    const struct update_back *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, strips(of->rows), &first, &last);
-    (wide ? update_back_512 : update_back_256)(of, first * STRIP, least(last * STRIP, of->rows),
-                                               of->found + this_thread(data) * of->room);
-}
-
+SHARED_OUT_ADDING(update_back, update_back, strips(of->rows), STRIP, of->rows, of->found, of->room)
 void mpad_update_back(const struct update_back *of, long threads) {
     const long d = of->width, team = parallel(update_back_part, of, 8 * of->rows * of->width, threads);
     add_up(of->found, 7 * d * d + 5 * d, of->room, team);
@@ -320,38 +160,19 @@ void mpad_attention_back(const struct attention_back *of, long threads) {
     add_up(of->found, d * d + 2 * d, of->room, team);
 }
 
-static void linear_part(void *data) {
-    const struct linear *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, strips(of->rows), &first, &last);
-    (wide ? linear_512 : linear_256)(of, first * STRIP, least(last * STRIP, of->rows));
-}
-
+SHARED_OUT(linear, linear, strips(of->rows), STRIP, of->rows)
 void mpad_linear(const struct linear *of, long threads) {
     (wide ? turn_512 : turn_256)(of->w, of->n_out, of->n_in, 0, of->n_out, of->turned);
     parallel(linear_part, of, of->rows * of->n_in, threads);
 }
 
-static void linear_back_part(void *data) {
-    const struct linear_back *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, strips(of->rows), &first, &last);
-    (wide ? linear_back_512 : linear_back_256)(of, first * STRIP, least(last * STRIP, of->rows),
-                                               of->found + this_thread(data) * of->room);
-}
-
+SHARED_OUT_ADDING(linear_back, linear_back, strips(of->rows), STRIP, of->rows, of->found, of->room)
 void mpad_linear_back(const struct linear_back *of, long threads) {
     const long team = parallel(linear_back_part, of, of->rows * of->n_in, threads);
     add_up(of->found, (of->n_in + 1) * of->n_out, of->room, team);
 }
 
-static void embed_part(void *data) {
-    const struct dropped *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->n, &first, &last);
-    (wide ? embed_512 : embed_256)(of, first, last);
-}
-
+SHARED_OUT(embed, dropped, of->n, 1, of->n)
 void mpad_embed(const struct dropped *of, long threads) { parallel(embed_part, of, of->n * of->width, threads); }
 
 static void drop_part(void *data) {
@@ -363,22 +184,10 @@ static void drop_part(void *data) {
 
 void mpad_drop(const struct dropped *of, long threads) { parallel(drop_part, of, of->n, threads); }
 
-static void gather_part(void *data) {
-    const struct gathered *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->rows, &first, &last);
-    (wide ? gather_512 : gather_256)(of, first, last);
-}
-
+SHARED_OUT(gather, gathered, of->rows, 1, of->rows)
 void mpad_gather(const struct gathered *of, long threads) { parallel(gather_part, of, of->rows * of->width, threads); }
 
-static void scatter_part(void *data) {
-    const struct scattered *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->width / 16, &first, &last);
-    (wide ? scatter_512 : scatter_256)(of, first * 16, last * 16);
-}
-
+SHARED_OUT(scatter, scattered, of->width / 16, 16, of->width)
 void mpad_scatter(const struct scattered *of, long threads) { parallel(scatter_part, of, of->rows * of->width, threads); }
 
 static void adam_part(void *data) {
@@ -391,20 +200,8 @@ static void adam_part(void *data) {
 
 void mpad_adam(const struct adam *of, long threads) { parallel(adam_part, of, of->parts[of->n - 1].start, threads); }
 
-static void norm_moments_part(void *data) {
-    const struct norm *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->rows, &first, &last);
-    (wide ? norm_moments_512 : norm_moments_256)(of, first, last, of->room + this_thread(data) * 2 * of->width);
-}
-
-static void norm_part(void *data) {
-    const struct norm *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->rows, &first, &last);
-    (wide ? norm_512 : norm_256)(of, first, last);
-}
-
+SHARED_OUT_ADDING(norm_moments, norm, of->rows, 1, of->rows, of->room, 2 * of->width)
+SHARED_OUT(norm, norm, of->rows, 1, of->rows)
 /* A bias `before` the norm, which x lacks, moves the running mean and nothing else. */
 void mpad_norm(const struct norm *of, long threads) {
     const long n = of->rows, d = of->width;
@@ -423,20 +220,8 @@ void mpad_norm(const struct norm *of, long threads) {
     parallel(norm_part, of, n * d, threads);
 }
 
-static void norm_back_sums_part(void *data) {
-    const struct norm_back *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->rows, &first, &last);
-    (wide ? norm_back_sums_512 : norm_back_sums_256)(of, first, last, of->found + this_thread(data) * 2 * of->width);
-}
-
-static void norm_back_part(void *data) {
-    const struct norm_back *of = ((struct shared *)data)->of;
-    long first, last;
-    part(data, of->rows, &first, &last);
-    (wide ? norm_back_512 : norm_back_256)(of, first, last);
-}
-
+SHARED_OUT_ADDING(norm_back_sums, norm_back, of->rows, 1, of->rows, of->found, 2 * of->width)
+SHARED_OUT(norm_back, norm_back, of->rows, 1, of->rows)
 void mpad_norm_back(const struct norm_back *of, long threads) {
     const long numbers = of->rows * of->width;
     add_up(of->found, 2 * of->width, 2 * of->width, parallel(norm_back_sums_part, of, numbers, threads));
