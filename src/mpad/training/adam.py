@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from mpad.nn.compiled import takes
+from mpad.nn import compiled
 from mpad.nn.compiled.adam import CompiledAdam
 
 _LARGE = 1 << 17  # numbers; a tensor this large is worth an update of its own
@@ -106,6 +106,8 @@ class FlatAdam:
 
 def make_adam(parameters: Sequence[nn.Parameter], rates: float | Sequence[float]) -> "FlatAdam | CompiledAdam":
     """Adam for one model, or with several rates for stacked ones."""
-    if isinstance(rates, float) and all(takes(parameter) and parameter.is_contiguous() for parameter in parameters):
+    if isinstance(rates, float) and all(
+        compiled.takes(parameter) and parameter.is_contiguous() for parameter in parameters
+    ):
         return CompiledAdam(parameters, rates)
     return FlatAdam(parameters, rates)

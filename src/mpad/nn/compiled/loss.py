@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from mpad import native
-from mpad.nn.compiled import at, takes
+from mpad.nn import compiled
+from mpad.nn.compiled import at
 
 
 class _Loss(Structure):
@@ -17,7 +18,8 @@ class _Loss(Structure):
 
 def computes(logits: Tensor, targets: Tensor, weights: Tensor) -> bool:
     """Whether the compiled pass takes these: one model, a class number a document."""
-    return targets.ndim == 1 and targets.dtype == torch.int64 and logits.ndim == 2 and takes(logits) and takes(weights)
+    numbered = targets.ndim == 1 and targets.dtype == torch.int64 and logits.ndim == 2
+    return numbered and compiled.takes(logits) and compiled.takes(weights)
 
 
 class CompiledLoss(torch.autograd.Function):

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from mpad import native
-from mpad.nn.compiled import at, by_rows, call, takes
+from mpad.nn import compiled
+from mpad.nn.compiled import at, by_rows, call
 from mpad.nn.compiled.memory import empty
 
 _LANES = 16
@@ -27,7 +28,7 @@ class _NormBack(Structure):
 
 def normalises(x: Tensor) -> bool:
     """Whether the compiled pass takes these rows, while training."""
-    return takes(x) and x.ndim == 2 and x.shape[0] >= 2 and x.shape[1] % _LANES == 0
+    return compiled.takes(x) and x.ndim == 2 and x.shape[0] >= 2 and x.shape[1] % _LANES == 0
 
 
 class CompiledNorm(torch.autograd.Function):
