@@ -64,11 +64,11 @@ def test_means_and_what_they_give_back(master, renormalise, by_torch):
     graphs, _ = graphs_of_words(TEXTS)
     torch.manual_seed(0)
     batch = CorpusTensors(graphs).take(torch.randperm(len(TEXTS)))
-    neighbours = WordNeighbours(batch, master, renormalise)
     x = torch.randn(batch.n_words + (batch.n_graphs if master else 0), 64)[:, 16:48]
     bias = torch.randn(32)
 
     def run():
+        neighbours = WordNeighbours(batch, master, renormalise)  # divides weights by degrees
         return neighbours.heard(x), neighbours.heard_relu(x, bias), neighbours.transposed(x)
 
     for ours, theirs in zip(run(), by_torch(run), strict=True):
