@@ -53,3 +53,12 @@ def test_stacked_models_and_other_numbers_are_torchs():
     assert isinstance(make_adam(list(network.float().parameters()), 0.01), FlatAdam) != compiled.takes(torch.zeros(1))
     stacked = [torch.nn.Parameter(torch.zeros(2, 3))]
     assert isinstance(make_adam(stacked, [0.01, 0.02]), FlatAdam)
+
+
+def test_parameters_may_move():
+    parameter = torch.nn.Parameter(torch.ones(40))
+    optimiser = make_adam([parameter], 0.1)
+    parameter.data = parameter.data.clone()
+    parameter.grad = torch.ones(40)
+    optimiser.step()
+    assert torch.allclose(parameter, torch.full((40,), 0.9), atol=1e-6)

@@ -21,6 +21,8 @@ class _Batch(Structure):
 
 def take(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
     """Words, owner, size, source, target, graph_owner, graph_count and weight of a batch; None if it cannot be cut."""
+    if documents.dtype != torch.int64:
+        return None
     documents = documents.contiguous()
     of = _Corpus(*[array.data_ptr() for array in corpus], len(corpus[4]))
     which, n = ctypes.c_void_p(documents.data_ptr()), c_long(len(documents))
@@ -30,6 +32,6 @@ def take(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
         return None
     graphs, nodes, edges = counts
     sizes = nodes, nodes, graphs, edges, edges, graphs, len(documents)
-    parts = [*torch.empty(sum(sizes), dtype=torch.int64).split(sizes), torch.empty(edges)]
+    parts = [*torch.empty(sum(sizes), dtype=torch.int64, device="cpu").split(sizes), corpus[3].new_empty(edges)]
     library.mpad_take(ctypes.byref(of), which, n, ctypes.byref(_Batch(*[part.data_ptr() for part in parts])))
     return parts

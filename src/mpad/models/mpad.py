@@ -109,7 +109,7 @@ class MPAD(Network):
         return StackedRows([self._rows(own, masters, tables[s], s) for s, own in enumerate(words)])
 
     def _rows(self, words: Tensor, masters: int, table: Tensor, model: int | None) -> RepeatedRows:
-        found, index = distinct_rows(words, masters, self.config.n_words)
+        found, index = distinct_rows(words, masters, table.shape[0])
         return RepeatedRows(self.input_dropout.rows(table, found, model), index)
 
     def sentence_graph(self, batch: GraphBatch | PlannedBatch) -> Neighbours:

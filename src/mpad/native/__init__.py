@@ -7,7 +7,7 @@ import ctypes
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-_LANES, _WIDEST, _VERSION = 16, 256, 10  # as in passes.c
+_LANES, _WIDEST, _VERSION = 16, 256, 11  # as in passes.c
 
 
 def _load() -> ctypes.CDLL | None:

@@ -64,9 +64,12 @@ void mpad_shares(const struct shares *of) {
 }
 
 /* Distinct words in the order in which they first come, and the place of each word among them; of `masters` that follow,
- * one behind all. `place` has a number for every word there is, all -1, and is left so. */
-long mpad_distinct(const long *words, long n, long masters, int *place, long *distinct, long *index) {
+ * one behind all. `place` has a number for each of the `known` words, all -1, and is left so. -1 if a word is none of
+ * them. */
+long mpad_distinct(const long *words, long n, long masters, long known, int *place, long *distinct, long *index) {
     long found = 0;
+    for (long i = 0; i < n; i++)
+        if (words[i] < 0 || words[i] >= known) return -1;
     for (long i = 0; i < n; i++) {
         if (place[words[i]] < 0) place[words[i]] = (int)found, distinct[found++] = words[i];
         index[i] = place[words[i]];

@@ -40,7 +40,7 @@ static inline vec NAME(tanh)(vec x) {
 }
 
 static inline vec NAME(activated)(vec x, int how) {
-    if (how == RELU) return NAME(choose)(x > 0, x, NAME(all)(0));
+    if (how == RELU) return NAME(choose)(x < 0, NAME(all)(0), x); /* what is not a number stays so */
     if (how == TANH) return NAME(tanh)(x);
     if (how == SIGMOID) return NAME(tanh)(x * 0.5f) * 0.5f + 0.5f;
     return x;
@@ -131,10 +131,10 @@ static void NAME(affine)(const float *x, long rows, long n_in, const float *w, l
                   y + at * n_out, n_out, how);
 }
 
-/* Where y is not above 0, its gradient is 0. */
+/* Where y is 0, its gradient is 0. */
 static void NAME(silence)(float *g, const float *y, long n) {
     for (long c = 0; c < n; c += V)
-        *(vec *)(g + c) = NAME(choose)(*(const vec *)(y + c) > 0, *(const vec *)(g + c), NAME(all)(0));
+        *(vec *)(g + c) = NAME(choose)(*(const vec *)(y + c) <= 0, NAME(all)(0), *(const vec *)(g + c));
 }
 
 /* The sum of rows, added to `sums`. */
@@ -149,7 +149,8 @@ static void NAME(add_columns)(const float *x, long x_row, long rows, long width,
 /* g^T x, added to d_w: (rows, n_out), (rows, n_in) -> (n_out, n_in). */
 static void NAME(add_outer)(const float *g, long g_row, const float *x, long x_row, long rows, long n_out, long n_in,
                             float *d_w) {
-    NAME(tiles)(g, 1, g_row, n_out, rows, x, x_row, n_in, 0, 1, d_w, n_in, PLAIN);
+    /* a single row may have no stride, which would mean panels */
+    NAME(tiles)(g, 1, g_row, n_out, rows, x, x_row ? x_row : n_in, n_in, 0, 1, d_w, n_in, PLAIN);
 }
 
 /* Weights (n_out, n_in) -> (n_in, n_out), in panels of 64 columns if n_in is a multiple of that: columns first .. last - 1,

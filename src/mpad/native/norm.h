@@ -38,7 +38,7 @@ static void NAME(norm)(const struct norm *of, long first, long last) {
 static inline vec NAME(norm_given)(const struct norm_back *of, long r, long c, vec normal) {
     vec g = *(const vec *)(of->g + r * of->g_row + c);
     if (!of->relu) return g;
-    return NAME(choose)(normal * *(const vec *)(of->gamma + c) + *(const vec *)(of->beta + c) > 0, g, NAME(all)(0));
+    return NAME(choose)(normal * *(const vec *)(of->gamma + c) + *(const vec *)(of->beta + c) <= 0, NAME(all)(0), g);
 }
 
 /* Gradients of gamma and beta, of rows first .. last - 1. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 10 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 11 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
@@ -198,7 +198,9 @@ static void adam_part(void *data) {
     (wide ? adam_512 : adam_256)(of, first, last);
 }
 
-void mpad_adam(const struct adam *of, long threads) { parallel(adam_part, of, of->parts[of->n - 1].start, threads); }
+void mpad_adam(const struct adam *of, long threads) {
+    if (of->n) parallel(adam_part, of, of->parts[of->n - 1].start + of->parts[of->n - 1].n, threads);
+}
 
 SHARED_OUT_ADDING(norm_moments, norm, of->rows, 1, of->rows, of->room, 2 * of->width)
 SHARED_OUT(norm, norm, of->rows, 1, of->rows)

@@ -23,7 +23,7 @@ void mpad_among(const struct among *of) {
                 if (of->kind == 0) heard = n > 1 ? (sum - x[r * of->x_row + c]) * share : 0;
                 if (of->kind == 1 && r > 0) heard = x[(r - 1) * of->x_row + c];
                 if (of->kind == 2 && r < n - 1) heard = x[(r + 1) * of->x_row + c];
-                if (of->bias) heard += of->bias[c], heard = heard > 0 ? heard : 0;
+                if (of->bias) heard += of->bias[c], heard = heard < 0 ? 0 : heard;
                 y[r * d + c] = heard;
             }
         }

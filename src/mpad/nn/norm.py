@@ -30,7 +30,7 @@ class BatchNorm(nn.BatchNorm1d):
             learnt, kept = (self.weight, self.bias), (self.running_mean, self.running_var, self.momentum)
             return Norm.apply(input, *learnt, counted, *kept, self.eps, relu, before)  # type: ignore[no-untyped-call]
         assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
-        if self.training and normalises(input):
+        if self.training and normalises(input, self.weight):
             running = self.running_mean, self.running_var
             arguments = running, self.momentum, self.eps, relu, None if before is None else before.detach()
             return CompiledNorm.apply(input, self.weight, self.bias, *arguments)  # type: ignore[no-untyped-call]

@@ -69,6 +69,8 @@ class Eager:
             counts.append([len(row) for row in rows])
             with memory.one_step():
                 losses.append(self._step([torch.from_numpy(row).to(device) for row in rows]))
+        if not losses:
+            return [0.0] * len(self._tasks)
         total = (torch.stack(losses).view(len(losses), -1).cpu() * torch.tensor(counts)).sum(0)
         return [float(x) / len(task.examples) for x, task in zip(total.tolist(), self._tasks, strict=True)]
 

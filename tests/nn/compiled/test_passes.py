@@ -13,7 +13,8 @@ from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.nn import compiled
 from mpad.nn.compiled import memory
-from mpad.nn.gate import update_backward, update_forward
+from mpad.nn.gate import GatedUpdate, update_backward, update_forward
+from mpad.nn.linear import Linear
 from mpad.nn.neighbours import WordNeighbours
 from mpad.nn.readout import Attention
 from mpad.nn.segments import Groups
@@ -162,3 +163,46 @@ def test_other_rows_are_left_to_torch(monkeypatch):
     assert not compiled.run_on(torch.zeros(2, 16, dtype=torch.float64)) and not compiled.run_on(torch.zeros(2, 3, 16))
     monkeypatch.setattr(compiled, "library", lambda: None)
     assert not compiled.run_on(torch.zeros(2, 16))
+
+
+@built
+def test_weights_that_do_not_lie_end_to_end(by_torch):
+    torch.manual_seed(0)
+    gate, (h, m) = GatedUpdate(32), torch.randn(2, 50, 32)
+    gate.from_reset.weight = torch.nn.Parameter(torch.randn(32, 32).t())
+    h.requires_grad_()
+
+    def run():
+        updated = gate(h, m)
+        return updated, *torch.autograd.grad((updated**2).sum(), [h, *gate.parameters()])
+
+    for ours, theirs in zip(run(), by_torch(run), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-4, rtol=1e-4)
+
+
+@built
+def test_another_default_type_changes_nothing():
+    graphs, _ = graphs_of_words(TEXTS)
+    weight = CorpusTensors(graphs).take(torch.arange(len(TEXTS))).weight
+    torch.set_default_dtype(torch.float64)
+    try:
+        batch = CorpusTensors(graphs).take(torch.arange(len(TEXTS)))
+        neighbours = WordNeighbours(batch, True, True)
+        ones = torch.ones(batch.n_words + batch.n_graphs, 16, dtype=torch.float32)
+        with memory.one_step():
+            heard = neighbours.heard(ones)
+            assert heard.dtype == torch.float32 and torch.allclose(heard[batch.n_words :][batch.size > 0], ones[:1])
+        assert torch.equal(batch.weight, weight)
+    finally:
+        torch.set_default_dtype(torch.float32)
+        memory.forget()
+
+
+@built
+def test_scratch_does_not_pile_up():
+    layers = torch.nn.Sequential(*[Linear(64, 64) for _ in range(20)])
+    memory.forget()
+    with memory.one_step():
+        layers(torch.randn(4, 64)).sum().backward()
+        assert memory._room.used < 20 * 64 * 65 + 10_000  # gradients, and no turned weights beside them
+    memory.forget()

@@ -20,6 +20,9 @@ def test_distinct_words_stand_where_they_first_come():
         assert found.tolist() == [5, 2, 9, 0]
         assert index.tolist() == [0, 1, 0, 2, 1, 3, 4, 4]
     assert [part.tolist() for part in distinct(words[:0], 1, 10)] == [[], [0]]
+    for wrong in (torch.tensor([3, 10]), torch.tensor([-1])):
+        with pytest.raises(IndexError, match="0 to 9"):
+            distinct(wrong, 0, 10)
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.999])
@@ -90,3 +93,27 @@ def test_a_linear_map_and_its_gradients(rows, n_in, n_out, bias, by_torch):
     assert type(ours[0].grad_fn).__name__ == "CompiledLinearBackward"
     for one, other in zip(ours, by_torch(run), strict=True):
         assert torch.allclose(one, other, rtol=1e-3, atol=1e-2)
+
+
+def test_rows_that_are_one_row_many_times(by_torch):
+    torch.manual_seed(0)
+    layer, row = Linear(64, 64), torch.randn(64)
+
+    def run():
+        found = []
+        for rows in (1, 200):
+            y = layer(row.expand(rows, 64))
+            found += [y, *torch.autograd.grad((y**2).sum(), layer.parameters())]
+        return found
+
+    for ours, theirs in zip(run(), by_torch(run), strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+def test_rows_of_another_width_are_refused():
+    with pytest.raises(RuntimeError, match="shapes"):
+        Linear(32, 16)(torch.randn(4, 16))
+
+
+def test_what_is_not_a_number_stays_so():
+    assert Linear(16, 16).relu(torch.full((2, 16), torch.nan)).isnan().all()

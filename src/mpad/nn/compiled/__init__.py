@@ -56,5 +56,5 @@ def at(arrays: Sequence[Tensor | None]) -> list[int | None]:
 
 
 def by_rows(x: Tensor) -> Tensor:
-    """The same with numbers of a row side by side."""
-    return x if x.stride(1) == 1 else x.contiguous()
+    """The same with numbers of a row side by side, and a place for every row."""
+    return x if x.stride(1) == 1 and x.stride(0) != 0 else x.contiguous()

@@ -47,8 +47,8 @@ class CompiledAdam:
             return
         self._steps += 1
         gradients = [None if x.grad is None else x.grad.contiguous() for x in self._parameters]
-        for part, place in zip(self._parts, at(gradients), strict=True):
-            part.g = place
+        for part, place, own in zip(self._parts, at(gradients), at(self._parameters), strict=True):
+            part.g, part.x = place, own
         rate, scale = self._rate / (1 - _B1**self._steps), (1 - _B2**self._steps) ** -0.5
         call("adam", _Adam(self._parts, len(self._parts), rate, _B1, _B2, scale, _EPSILON))
 

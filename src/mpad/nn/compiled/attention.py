@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call
-from mpad.nn.compiled.memory import empty
+from mpad.nn.compiled.memory import empty, scratch
 
 _BLOCK = 96  # rows, as in passes.c
 
@@ -26,8 +26,8 @@ def attend(
     """H, W_A → tanh(H W_A + b); scores and α (words,); u (groups, width). Groups are runs of words of these sizes."""
     words = by_rows(words)
     rows, width = words.shape
-    turned, y, pooled = empty(width, width), empty(rows, width), empty(sizes.shape[0], width)
-    score, alpha = empty(rows), torch.empty(rows)
+    turned, y, pooled = scratch(width, width), empty(rows, width), empty(sizes.shape[0], width)
+    score, alpha = empty(rows), torch.empty(rows, dtype=torch.float32, device="cpu")
     arrays = sizes, words, w.contiguous(), bias, v.contiguous(), turned, y, score, alpha, pooled
     call("attention", _Attention(*at(arrays), words.stride(0), rows, sizes.shape[0], width, bounded))
     return y, score, alpha, pooled
@@ -49,10 +49,12 @@ def attend_backward(
     g, words = by_rows(g), by_rows(words)
     rows, width = words.shape
     room = width * (width + 2 + _BLOCK)
-    d_h, found = empty(rows + behind.shape[0], width), empty(torch.get_num_threads(), room)
+    d_h, found = empty(rows + behind.shape[0], width), scratch(torch.get_num_threads(), room)
     d_h[rows:] = behind
     arrays = sizes, g, words, w.contiguous(), v.contiguous(), y, score, alpha, d_h, found
     shape = g.stride(0), words.stride(0), rows, sizes.shape[0], width, bounded, room
     call("attention_back", _AttentionBack(*at(arrays), *shape))
-    d_w, d_bias, d_v = torch.split_with_sizes(found[0, : width * (width + 2)], (width * width, width, width))
+    d_w, d_bias, d_v = torch.split_with_sizes(
+        empty(width * (width + 2)).copy_(found[0, : width * (width + 2)]), (width * width, width, width)
+    )
     return d_h, d_w.view(width, width), d_bias, d_v.view(1, width)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call, run_on
-from mpad.nn.compiled.memory import empty
+from mpad.nn.compiled.memory import empty, scratch
 
 _PANEL, _BLOCK = 64, 96  # columns, rows, as in passes.c
 
@@ -23,7 +23,8 @@ class _LinearBack(Structure):
 
 def worthwhile(x: Tensor, weight: Tensor) -> bool:
     """Whether the derivative will be taken, and the compiled pass takes these."""
-    return weight.requires_grad and torch.is_grad_enabled() and run_on(x) and native.fits(*weight.shape)
+    wanted = weight.requires_grad and torch.is_grad_enabled() and weight.dtype == x.dtype
+    return wanted and run_on(x) and native.fits(*weight.shape) and x.shape[1] == weight.shape[1]
 
 
 class CompiledLinear(torch.autograd.Function):
@@ -34,7 +35,7 @@ class CompiledLinear(torch.autograd.Function):
         """X → Y."""
         x, weight = by_rows(x), weight.contiguous()
         (rows, n_in), n_out = x.shape, weight.shape[0]
-        turned, y = empty(-(-n_out // _PANEL) * _PANEL, n_in), empty(rows, n_out)
+        turned, y = scratch(-(-n_out // _PANEL) * _PANEL, n_in), empty(rows, n_out)
         call("linear", _LinearArrays(*at((x, weight, bias, turned, y)), x.stride(0), rows, n_in, n_out, relu))
         ctx.save_for_backward(x, y if relu else None, weight)
         ctx.has_bias = bias is not None
@@ -46,9 +47,9 @@ class CompiledLinear(torch.autograd.Function):
         (x, y, weight), g = ctx.saved_tensors, by_rows(gradients[0])
         (rows, n_in), n_out = x.shape, weight.shape[0]
         room = n_out * (n_in + 1 + (_BLOCK if y is not None else 0))
-        found = empty(torch.get_num_threads(), room)
+        found, total = scratch(torch.get_num_threads(), room), n_out * (n_in + 1)
         d_x = empty(rows, n_in) if ctx.needs_input_grad[0] else None
         shape = g.stride(0), x.stride(0), rows, n_in, n_out, room
         call("linear_back", _LinearBack(*at((g, x, y, weight, d_x, found)), *shape))
-        d_w, d_b = torch.split_with_sizes(found[0, : n_out * (n_in + 1)], (n_out * n_in, n_out))
+        d_w, d_b = torch.split_with_sizes(empty(total).copy_(found[0, :total]), (n_out * n_in, n_out))
         return d_x, d_w.view(n_out, n_in), d_b if ctx.has_bias else None, None

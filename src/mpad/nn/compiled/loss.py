@@ -18,7 +18,7 @@ class _Loss(Structure):
 
 def computes(logits: Tensor, targets: Tensor, weights: Tensor) -> bool:
     """Whether the compiled pass takes these: one model, a class number a document."""
-    numbered = targets.ndim == 1 and targets.dtype == torch.int64 and logits.ndim == 2
+    numbered = targets.dtype == torch.int64 and logits.ndim == 2 and targets.shape == weights.shape == logits.shape[:1]
     return numbered and compiled.takes(logits) and compiled.takes(weights)
 
 
@@ -29,7 +29,7 @@ class CompiledLoss(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """The loss."""
         logits, targets, weights = logits.contiguous(), targets.contiguous(), weights.contiguous()
-        loss, gradient = torch.empty(()), torch.empty_like(logits)
+        loss, gradient = logits.new_empty(()), torch.empty_like(logits)
         of = _Loss(*at((logits, weights, targets, loss, gradient)), *logits.shape)
         if not native.library.mpad_loss(ctypes.byref(of)):  # type: ignore[union-attr]
             raise IndexError(f"a target is not one of {logits.shape[1]} classes")

@@ -49,10 +49,10 @@ def mean(edges: Edges, x: Tensor, bias: Tensor | None = None, back: bool = False
 
 def shares(target: Tensor, size: Tensor, weight: Tensor, words: int, master: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Weights of edges, divided by all that come to their target; what a master is left; a word's part in its own."""
-    found = torch.empty(weight.shape[0]), torch.empty(words), torch.empty(size.shape[0])
+    found = [torch.empty(n, dtype=weight.dtype, device="cpu") for n in (weight.shape[0], words, size.shape[0])]
     of = _Shares(*at((target, size, weight, *found)), weight.shape[0], words, size.shape[0], master)
     native.library.mpad_shares(ctypes.byref(of))  # type: ignore[union-attr]
-    return found
+    return found[0], found[1], found[2]
 
 
 def among(sizes: Tensor, x: Tensor, kind: int, renormalise: bool, bias: Tensor | None = None) -> Tensor:

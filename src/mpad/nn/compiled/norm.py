@@ -26,9 +26,15 @@ class _NormBack(Structure):
     _fields_ = native.fields("g x gamma beta mean scale d_x found", "g_row x_row rows width relu")
 
 
-def normalises(x: Tensor) -> bool:
+def normalises(x: Tensor, gamma: Tensor) -> bool:
     """Whether the compiled pass takes these rows, while training."""
-    return compiled.takes(x) and x.ndim == 2 and x.shape[0] >= 2 and x.shape[1] % _LANES == 0
+    return (
+        compiled.takes(x)
+        and compiled.takes(gamma)
+        and x.shape[1:] == gamma.shape
+        and x.shape[0] >= 2
+        and x.shape[1] % _LANES == 0
+    )
 
 
 class CompiledNorm(torch.autograd.Function):

@@ -30,10 +30,14 @@ class _Scattered(Structure):
 
 
 def distinct(words: Tensor, masters: int, n_words: int) -> tuple[Tensor, Tensor]:
-    """The distinct of some words, and of each its place among them; of masters, which follow, one behind all."""
+    """The distinct of some of `n_words` words, and a place among them for each; masters, which follow, stand behind."""
+    words = words.contiguous()
     found, index = torch.empty_like(words), torch.empty(words.shape[0] + masters, dtype=torch.int64)
     of = [ctypes.c_void_p(array.data_ptr()) for array in (words, places(n_words), found, index)]
-    n = native.library.mpad_distinct(of[0], c_long(words.shape[0]), c_long(masters), *of[1:])  # type: ignore[union-attr]
+    numbers = c_long(words.shape[0]), c_long(masters), c_long(n_words)
+    n = native.library.mpad_distinct(of[0], *numbers, *of[1:])  # type: ignore[union-attr]
+    if n < 0:
+        raise IndexError(f"words are numbered 0 to {n_words - 1}, but these are {words.min()} to {words.max()}")
     return found[:n], index
 
 

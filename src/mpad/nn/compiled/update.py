@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call
-from mpad.nn.compiled.memory import empty
+from mpad.nn.compiled.memory import empty, scratch
 
 _BLOCK, _STRIP = 96, 24  # rows, as in passes.c
 _MANY = 512  # rows; for fewer, merging costs more than it saves
@@ -32,8 +32,9 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
     bias, w, u, v = gate
     w2, b2, relu = hear or (None, None, False)
     message = x if hear is None else empty(rows, width)
-    turned, rzc, out = empty(7 * width, width), empty(rows, 3 * width), empty(rows, width)
-    arrays = h, x, w2, b2, bias, *[weight.contiguous() for weight in (w, u, v)], turned, message, rzc, out
+    turned, rzc, out = scratch(7 * width, width), empty(rows, 3 * width), empty(rows, width)
+    maps = [_contiguous(weight) for weight in (w2, b2, bias, w, u, v)]
+    arrays = h, x, *maps, turned, message, rzc, out
     call("update", _Update(*at(arrays), h.stride(0), x.stride(0), rows, width, relu))
     return out, message, rzc
 
@@ -55,11 +56,12 @@ def update_backward(
     own, (_, *maps) = _merged(rows, hear, gate)
     sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
     room = sum(sizes) + (5 * _BLOCK + _STRIP) * width
-    d_h, d_x, found = empty(rows, width), empty(rows, width), empty(torch.get_num_threads(), room)
-    arrays = g, h, x, message, rzc, None if own is None else own[0], *maps, d_h, d_x, found
+    d_h, d_x, found = empty(rows, width), empty(rows, width), scratch(torch.get_num_threads(), room)
+    weights = [_contiguous(weight) for weight in (None if own is None else own[0], *maps)]
+    arrays = g, h, x, message, rzc, *weights, d_h, d_x, found
     shape = g.stride(0), h.stride(0), rows, width, own is not None and own[2], before, room
     call("update_back", _UpdateBack(*at(arrays), *shape))
-    parts = torch.split_with_sizes(found[0, : sum(sizes)], sizes)
+    parts = torch.split_with_sizes(empty(sum(sizes)).copy_(found[0, : sum(sizes)]), sizes)
     d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
     d_bias, d_b2, d_before = parts[4:]
     if hear is not None and own is None:  # of W W₂ and W b₂ + b to those of its parts
@@ -67,6 +69,10 @@ def update_backward(
         d_w2, d_b2 = gate[1].t() @ d_w, d_bias @ gate[1]
         d_w = torch.addr(d_w @ w2.t(), d_bias, b2)
     return d_h, d_x, d_before, d_w2, d_b2, d_bias, d_w, d_u, d_v
+
+
+def _contiguous(weight: Tensor | None) -> Tensor | None:
+    return None if weight is None else weight.contiguous()
 
 
 def _merged(rows: int, hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
