@@ -7,7 +7,8 @@ import ctypes
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-_LANES, _WIDEST, _VERSION = 16, 256, 11  # as in passes.c
+LANES, _WIDEST, _VERSION = 16, 256, 11  # as in passes.c, and so are
+STRIP, BLOCK, PANEL = 24, 96, 64  # rows, rows, columns
 
 
 def _load() -> ctypes.CDLL | None:
@@ -34,4 +35,4 @@ def fields(arrays: str, numbers: str = "") -> list[tuple[str, type]]:
 
 def fits(*widths: int) -> bool:
     """Whether rows this wide can be taken; of an existing library."""
-    return all(width % _LANES == 0 and 0 < width <= _WIDEST for width in widths)
+    return all(width % LANES == 0 and 0 < width <= _WIDEST for width in widths)

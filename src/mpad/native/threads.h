@@ -58,5 +58,5 @@ static long least(long a, long b) { return a < b ? a : b; }
         long first, last;                                                                               \
         part(data, pieces, &first, &last);                                                              \
         (wide ? name##_512 : name##_256)(of, first * size, least(last * size, total),                   \
-                                         found + this_thread(data) * room);                             \
+                                         found + this_thread(data) * (room));                           \
     }

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from mpad.nn import compiled, kernels
+from mpad.nn.compiled import update as by_strips
+from mpad.nn.compiled.update import Gate, Hear
 from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
 
 
@@ -44,10 +46,6 @@ class GatedUpdate(nn.Module):
         return updated
 
 
-Gate = tuple[Tensor, Tensor, Tensor, Tensor]  # the biases, W, the gates' U, U
-Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
-
-
 Kept = tuple[Tensor, Tensor, Tensor | None]  # M; R, Z, C side by side; R ⊙ H, if it is worth keeping
 
 
@@ -59,9 +57,7 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
         updated, *kept = on_gpu(h, x, hear, gate)
         return updated, (kept[0], kept[1], kept[2])
     if compiled.run_on(h):
-        from mpad.nn.compiled.update import update_forward as by_strips
-
-        updated, m, rzc = by_strips(h, x, hear, gate)
+        updated, m, rzc = by_strips.update_forward(h, x, hear, gate)
         return updated, (m, rzc, None)
     m = x
     if hear is not None:
@@ -96,9 +92,7 @@ def update_backward(
     """The derivative of `update_forward`, which gave `kept`. With `before`, X = ReLU(· + b)."""
     m, rzc, reset_h = kept
     if reset_h is None:
-        from mpad.nn.compiled.update import update_backward as by_strips
-
-        d_h, d_x, of_before, *of = by_strips(g, h, x, m, rzc, hear, gate, before)
+        d_h, d_x, of_before, *of = by_strips.update_backward(g, h, x, m, rzc, hear, gate, before)
         heard = (None, None) if hear is None else (of[0], of[1])
         return UpdateGradients(d_h, d_x, of_before if before else None, heard, tuple(of[2:]))
     if _in_one_kernel(h):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mpad.nn import compiled, kernels
+from mpad.nn.compiled import attention as by_groups
 from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
 from mpad.nn.segments import Groups, segment_softmax, segment_sum
 
@@ -53,9 +54,7 @@ class _Attend(torch.autograd.Function):
 
             y, score, alpha, pooled = attend(words, w, bias, v, *groups.runs, bounded)
         elif groups.sizes is not None and compiled.run_on(h):
-            from mpad.nn.compiled.attention import attend as by_groups
-
-            y, score, alpha, pooled = by_groups(words, w, bias, v, groups.sizes, bounded)
+            y, score, alpha, pooled = by_groups.attend(words, w, bias, v, groups.sizes, bounded)
         else:
             y = words @ w.mT
             y = (y if bias is None else y.add_(bias.unsqueeze(-2))).tanh_()
@@ -82,10 +81,8 @@ class _Attend(torch.autograd.Function):
             base, size = ctx.groups.runs
             d_h, d_y, d_v = attend_backward(g, g_behind, h, w, y, v, score, alpha, base, size, ctx.bounded)
         elif ctx.groups.sizes is not None and compiled.run_on(h):
-            from mpad.nn.compiled.attention import attend_backward as by_groups
-
             rest = y, v, score, alpha, ctx.groups.sizes, ctx.bounded
-            d_h, of_w, of_bias, d_v = by_groups(g, g_behind, words, w, *rest)
+            d_h, of_w, of_bias, d_v = by_groups.attend_backward(g, g_behind, words, w, *rest)
             return d_h, of_w, of_bias if ctx.has_bias else None, d_v, None, None, None
         else:
             d_words, d_y, d_score = _attend_backward(g, words, y, v, score, alpha, ctx.groups, ctx.bounded)

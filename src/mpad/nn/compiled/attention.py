@@ -7,9 +7,7 @@ from torch import Tensor
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call
-from mpad.nn.compiled.memory import empty, scratch
-
-_BLOCK = 96  # rows, as in passes.c
+from mpad.nn.compiled.memory import empty, kept, scratch
 
 
 class _Attention(Structure):
@@ -48,13 +46,11 @@ def attend_backward(
     """Gradients of H, the rows behind its words included; of W_A, of its bias, and of v."""
     g, words = by_rows(g), by_rows(words)
     rows, width = words.shape
-    room = width * (width + 2 + _BLOCK)
+    room = width * (width + 2 + native.BLOCK)
     d_h, found = empty(rows + behind.shape[0], width), scratch(torch.get_num_threads(), room)
     d_h[rows:] = behind
     arrays = sizes, g, words, w.contiguous(), v.contiguous(), y, score, alpha, d_h, found
     shape = g.stride(0), words.stride(0), rows, sizes.shape[0], width, bounded, room
     call("attention_back", _AttentionBack(*at(arrays), *shape))
-    d_w, d_bias, d_v = torch.split_with_sizes(
-        empty(width * (width + 2)).copy_(found[0, : width * (width + 2)]), (width * width, width, width)
-    )
+    d_w, d_bias, d_v = kept(found, (width * width, width, width))
     return d_h, d_w.view(width, width), d_bias, d_v.view(1, width)

@@ -8,9 +8,7 @@ from torch import Tensor
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call, run_on
-from mpad.nn.compiled.memory import empty, scratch
-
-_PANEL, _BLOCK = 64, 96  # columns, rows, as in passes.c
+from mpad.nn.compiled.memory import empty, kept, scratch
 
 
 class _LinearArrays(Structure):
@@ -35,7 +33,7 @@ class CompiledLinear(torch.autograd.Function):
         """X → Y."""
         x, weight = by_rows(x), weight.contiguous()
         (rows, n_in), n_out = x.shape, weight.shape[0]
-        turned, y = scratch(-(-n_out // _PANEL) * _PANEL, n_in), empty(rows, n_out)
+        turned, y = scratch(-(-n_out // native.PANEL) * native.PANEL, n_in), empty(rows, n_out)
         call("linear", _LinearArrays(*at((x, weight, bias, turned, y)), x.stride(0), rows, n_in, n_out, relu))
         ctx.save_for_backward(x, y if relu else None, weight)
         ctx.has_bias = bias is not None
@@ -46,10 +44,10 @@ class CompiledLinear(torch.autograd.Function):
         """DY → dX, dW, db."""
         (x, y, weight), g = ctx.saved_tensors, by_rows(gradients[0])
         (rows, n_in), n_out = x.shape, weight.shape[0]
-        room = n_out * (n_in + 1 + (_BLOCK if y is not None else 0))
-        found, total = scratch(torch.get_num_threads(), room), n_out * (n_in + 1)
+        room = n_out * (n_in + 1 + (native.BLOCK if y is not None else 0))
+        found = scratch(torch.get_num_threads(), room)
         d_x = empty(rows, n_in) if ctx.needs_input_grad[0] else None
         shape = g.stride(0), x.stride(0), rows, n_in, n_out, room
         call("linear_back", _LinearBack(*at((g, x, y, weight, d_x, found)), *shape))
-        d_w, d_b = torch.split_with_sizes(empty(total).copy_(found[0, :total]), (n_out * n_in, n_out))
+        d_w, d_b = kept(found, (n_out * n_in, n_out))
         return d_x, d_w.view(n_out, n_in), d_b if ctx.has_bias else None, None

@@ -1,6 +1,6 @@
 """Memory that a step cuts up and the next one finds again: fresh memory costs a fault a page when first written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from threading import local
@@ -48,6 +48,12 @@ def scratch(*shape: int) -> Tensor:
     if _room.scratch.shape[0] < n:
         _room.scratch = _numbers(n)
     return _room.scratch[:n].view(shape)
+
+
+def kept(found: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """What the first thread has at the start of its scratch, cut to these sizes, until the step ends."""
+    n = sum(sizes)
+    return torch.split_with_sizes(empty(n).copy_(found[0, :n]), sizes)
 
 
 def places(n: int) -> Tensor:

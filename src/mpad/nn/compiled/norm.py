@@ -11,8 +11,6 @@ from mpad.nn import compiled
 from mpad.nn.compiled import at, by_rows, call
 from mpad.nn.compiled.memory import empty
 
-_LANES = 16
-
 
 class _Norm(Structure):
     _fields_ = [
@@ -33,7 +31,7 @@ def normalises(x: Tensor, gamma: Tensor) -> bool:
         and compiled.takes(gamma)
         and x.shape[1:] == gamma.shape
         and x.shape[0] >= 2
-        and x.shape[1] % _LANES == 0
+        and x.shape[1] % native.LANES == 0
     )
 
 

@@ -7,9 +7,8 @@ from torch import Tensor
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call
-from mpad.nn.compiled.memory import empty, scratch
+from mpad.nn.compiled.memory import empty, kept, scratch
 
-_BLOCK, _STRIP = 96, 24  # rows, as in passes.c
 _MANY = 512  # rows; for fewer, merging costs more than it saves
 
 Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
@@ -55,13 +54,13 @@ def update_backward(
     square = width * width
     own, (_, *maps) = _merged(rows, hear, gate)
     sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
-    room = sum(sizes) + (5 * _BLOCK + _STRIP) * width
+    room = sum(sizes) + (5 * native.BLOCK + native.STRIP) * width
     d_h, d_x, found = empty(rows, width), empty(rows, width), scratch(torch.get_num_threads(), room)
     weights = [_contiguous(weight) for weight in (None if own is None else own[0], *maps)]
     arrays = g, h, x, message, rzc, *weights, d_h, d_x, found
     shape = g.stride(0), h.stride(0), rows, width, own is not None and own[2], before, room
     call("update_back", _UpdateBack(*at(arrays), *shape))
-    parts = torch.split_with_sizes(empty(sum(sizes)).copy_(found[0, : sum(sizes)]), sizes)
+    parts = kept(found, sizes)
     d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
     d_bias, d_b2, d_before = parts[4:]
     if hear is not None and own is None:  # of W W₂ and W b₂ + b to those of its parts
