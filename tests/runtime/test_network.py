@@ -12,6 +12,7 @@ from mpad.labels import Labels
 from mpad.models.config import VARIANTS, MPADConfig
 from mpad.models.mpad import MPAD
 from mpad.runtime import compiled as runtime_passes
+from mpad.runtime import network
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 
@@ -106,3 +107,18 @@ def test_words_met_later_are_looked_up_too():
     first, second = random_model(), random_model()
     first.logits(["w1 w2"])
     assert np.allclose(first.logits(["w2 w3 unheard-of"]), second.logits(["w2 w3 unheard-of"]), atol=1e-6)
+
+
+def test_a_stray_floating_point_flag_is_no_warning(monkeypatch):
+    """OpenBLAS raises "invalid" on some processors, for lanes of a register that it does not use."""
+    model = random_model(hidden=5)
+    graphs = model.pack(texts(1))
+    expected = model.answer(graphs)
+    score = network._score
+
+    def flagged(*given):
+        np.multiply(np.float32(np.inf), np.float32(0))
+        return score(*given)
+
+    monkeypatch.setattr(network, "_score", flagged)
+    assert np.array_equal(model.answer(graphs).logits, expected.logits)

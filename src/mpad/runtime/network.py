@@ -39,7 +39,10 @@ class Network:
         """Answer on every document."""
         prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
         times = _COMPILED if compiled.takes(len(graphs.words), self.config.hidden) else 1
-        return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, times)])
+        # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
+        # filled: what an earlier call left there may be "invalid", though nothing of it reaches the sums.
+        with np.errstate(invalid="ignore"):
+            return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, times)])
 
     def _answer(self, graphs: PackedGraphs, prepared: WordGraphs, first: int, last: int) -> Answer:
         """Answer on documents first … last − 1."""
