@@ -28,7 +28,8 @@ from mpad.training.task import Task, TrainingConfig
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mv", "aten::addmv_"}
 _PASSES = {  # compiled, products and what stands between them; and "…Backward"
-    "_Step", "_Update", "_Attend", "_Mean", "CompiledLinear", "CompiledNorm", "CompiledLoss", "Project", "Drop",
+    "Round", "AuthorsRound", "Readouts", "_Step", "_Update", "_Attend", "_Mean", "CompiledLinear", "CompiledNorm",
+    "CompiledLoss", "Project", "Drop",
 }  # fmt: skip
 _BATCH = 128
 

@@ -1,5 +1,7 @@
 """MPAD: all four variants and every ablation, by configuration."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +14,7 @@ from mpad.nn.linear import Linear
 from mpad.nn.messages import AuthorsMessagePassing, MessagePassing
 from mpad.nn.neighbours import Clique, Neighbours, Path, word_neighbours
 from mpad.nn.norm import BatchNorm
-from mpad.nn.readout import Readout
+from mpad.nn.readout import Readout, read_whole
 from mpad.nn.rows import RepeatedRows, StackedRows, distinct_rows, embed_planned
 from mpad.nn.segments import Groups
 
@@ -47,11 +49,16 @@ class Level(nn.Module):
         counted: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """H⁰ → vectors, and the attention at each step: (steps, words)."""
-        states = []
+        states: list[Tensor] = []
         for step in self.steps:
-            h = step(h, neighbours)
-            states.append(h)
-        read = [readout(h, groups, n_words) for readout, h in zip(self.readouts, states or [h], strict=True)]
+            states.append(step(states[-1] if states else h, neighbours))
+        if isinstance(h, Tensor) and not states:
+            states = [h]
+        readouts = cast(list[Readout], list(self.readouts))
+        whole = read_whole(readouts, self.norm, self.dense, states, groups, n_words)
+        if whole is not None:
+            return whole
+        read = [readout(h, groups, n_words) for readout, h in zip(readouts, states, strict=True)]
         vector = self.norm(torch.cat([part for parts, _ in read for part in parts], dim=-1), counted)
         return self.dense.relu(vector), torch.stack([alpha for _, alpha in read])
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 11 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 12 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
@@ -229,3 +229,6 @@ void mpad_norm_back(const struct norm_back *of, long threads) {
     add_up(of->found, 2 * of->width, 2 * of->width, parallel(norm_back_sums_part, of, numbers, threads));
     parallel(norm_back_part, of, numbers, threads);
 }
+
+#include "rounds.h"
+#include "readouts.h"

@@ -51,10 +51,10 @@ struct linear { /* y = x w^T + b [ReLU]; w is (out, in), `turned` has room for i
     long x_row, rows, n_in, n_out, relu;
 };
 
-struct linear_back { /* y where a ReLU made it, else NULL; `found` as in `update_back` */
+struct linear_back { /* y where a ReLU made it, else NULL; `found` as in `update_back`; `onto`: d_x is added to */
     const float *g, *x, *y, *w;
     float *d_x, *found;
-    long g_row, x_row, rows, n_in, n_out, room;
+    long g_row, x_row, rows, n_in, n_out, room, onto;
 };
 
 struct dropped {

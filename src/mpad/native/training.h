@@ -202,7 +202,8 @@ static void NAME(linear_back)(const struct linear_back *of, long first, long las
             g = masked, g_row = of->n_out;
         }
         if (of->d_x)
-            NAME(map)(g, g_row, n, of->n_out, of->w, of->n_in, of->n_in, 0, 0, of->d_x + at * of->n_in, of->n_in, PLAIN);
+            NAME(map)(g, g_row, n, of->n_out, of->w, of->n_in, of->n_in, 0, of->onto, of->d_x + at * of->n_in, of->n_in,
+                      PLAIN);
         NAME(add_outer)(g, g_row, of->x + at * of->x_row, of->x_row, n, of->n_out, of->n_in, found);
         NAME(add_columns)(g, g_row, n, of->n_out, d_b);
     }

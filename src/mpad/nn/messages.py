@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mpad.nn.compiled.neighbours import Graph
+from mpad.nn.compiled.rounds import AuthorsRound, Round
 from mpad.nn.gate import GatedUpdate, NeighboursOnly, update_backward, update_forward
 from mpad.nn.linear import Linear
-from mpad.nn.neighbours import Neighbours, mean
+from mpad.nn.neighbours import Neighbours, in_c, mean
 from mpad.nn.norm import BatchNorm
 from mpad.nn.rows import RepeatedRows, StackedRows, project, project_both
 
@@ -38,16 +40,29 @@ class MessagePassing(nn.Module):
 
     def forward(self, h: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
-        if self.state is None:
-            sent, state = project(h, self.sent.weight), h
-        else:  # one product for both
-            sent, state = project_both(h, self.sent.weight, self.state.weight)
-        if isinstance(self.combine, GatedUpdate):
-            weights = self.sent.bias, self.heard.weight, self.heard.bias, *self.combine.weights()
-            updated: Tensor = _Step.apply(sent, state, neighbours, *weights)  # type: ignore[no-untyped-call]
+        if self.state is not None:  # one product for both
+            return self._heard(*project_both(h, self.sent.weight, self.state.weight), neighbours)
+        if isinstance(h, Tensor) and isinstance(self.combine, GatedUpdate):
+            graph = in_c(neighbours, h)
+            if graph is not None:
+                updated: Tensor = Round.apply(h, None, graph, self.sent.weight, *self._weights(self.combine))  # type: ignore[no-untyped-call]
+                return updated
+        return self._heard(project(h, self.sent.weight), h, neighbours)
+
+    def _heard(self, sent: Tensor, state: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
+        """H W₁, H W₀ → H'."""
+        if isinstance(state, Tensor) and isinstance(self.combine, GatedUpdate):
+            weights, graph = self._weights(self.combine), in_c(neighbours, state)
+            if graph is None:
+                updated: Tensor = _Step.apply(sent, state, neighbours, *weights)  # type: ignore[no-untyped-call]
+            else:
+                updated = Round.apply(state, sent, graph, None, *weights)  # type: ignore[no-untyped-call]
             return updated
         inbox = functional.relu(mean(neighbours, sent) + self.sent.bias.unsqueeze(-2))
-        return self.combine(state, functional.relu(self.heard(inbox)))
+        return functional.relu(self.heard(inbox))
+
+    def _weights(self, gate: GatedUpdate) -> tuple[Tensor, ...]:
+        return self.sent.bias, self.heard.weight, self.heard.bias, *gate.weights()
 
 
 class _Step(torch.autograd.Function):
@@ -93,10 +108,31 @@ class AuthorsMessagePassing(nn.Module):
 
     def forward(self, h: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
-        entered = project(h, self.enter.weight)
+        maps_too = isinstance(h, Tensor) and h.shape[-1] == self.enter.out_features
+        entered = h if maps_too and isinstance(h, Tensor) else project(h, self.enter.weight)
+        if self.training and isinstance(self.combine, GatedUpdate) and entered.shape[-2] >= 2:
+            graph = in_c(neighbours, entered)
+            if graph is not None:
+                return self._whole(entered, graph, maps_too, self.combine)
+        if maps_too:
+            entered = project(h, self.enter.weight)
         x = self.state(self.enter_norm(entered, neighbours.counted, relu=True, before=self.enter.bias))
         inbox = mean(neighbours, project(x, self.sent.weight))
         heard = self.sent_norm(inbox, neighbours.counted, relu=True, before=self.sent.bias)
         if isinstance(self.combine, GatedUpdate):
             return self.combine.hearing(x, heard, self.heard)
         return self.combine(x, self.heard(heard))
+
+    def _whole(self, h: Tensor, graph: Graph, maps_too: bool, gate: GatedUpdate) -> Tensor:
+        """The same in one call: H → H', or where H is mapped already, H V₁ → H'."""
+        norms = self.enter_norm, self.sent_norm
+        kept = [
+            (linear.bias.detach(), norm.running_mean, norm.running_var)
+            for linear, norm in zip((self.enter, self.sent), norms, strict=True)
+        ]
+        maps = self.enter.weight if maps_too else None, self.state.weight, self.state.bias, self.sent.weight
+        scales = [scale for norm in norms for scale in (norm.weight, norm.bias)]
+        weights = *maps, self.heard.weight, self.heard.bias, *gate.weights(), *scales
+        of = *kept, self.enter_norm.momentum, self.enter_norm.eps
+        updated: Tensor = AuthorsRound.apply(h, graph, of, *weights)  # type: ignore[no-untyped-call]
+        return updated

@@ -1,13 +1,17 @@
 """READOUT, equations 7 and 8: the nodes of a graph → one vector, together with its attention."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from mpad import native
 from mpad.nn import compiled, kernels
 from mpad.nn.compiled import attention as by_groups
+from mpad.nn.compiled.readouts import Reading, Readouts
 from mpad.nn.linear import Linear, add_product_, weight_and_bias_gradient, weight_gradient
+from mpad.nn.norm import BatchNorm
 from mpad.nn.segments import Groups, segment_softmax, segment_sum
 
 
@@ -25,6 +29,11 @@ class Attention(nn.Module):
         self.align = Linear(width, width, bias=authors)
         self.context = Linear(width, 1, bias=False)
         self.dense = Linear(width, width) if authors else None
+
+    def weights(self) -> list[Tensor | None]:
+        """W_A, its bias, v, and the dense layer's, where there is one."""
+        dense = [] if self.dense is None else [self.dense.weight, self.dense.bias]
+        return [self.align.weight, self.align.bias, self.context.weight, *dense]
 
     def forward(self, h: Tensor, groups: Groups) -> tuple[Tensor, Tensor]:
         """H → u, α."""
@@ -136,3 +145,21 @@ class Readout(nn.Module):
         both = torch.cat([groups.owner.view(*models, n_words), masters], dim=-1)
         pooled, alpha = self.attention(h, Groups(both.flatten, groups.n))
         return [pooled], alpha.view(both.shape)[..., :n_words].flatten()
+
+
+def read_whole(
+    readouts: Sequence[Readout], norm: BatchNorm, dense: Linear, states: Sequence[Tensor], groups: Groups, n_words: int
+) -> tuple[Tensor, Tensor] | None:
+    """ReLU(BN(CONCAT(READOUT(H) of each round)) W + b) and the attention, in one call; None where passes do it."""
+    h, first = states[0], readouts[0]
+    behind = h.shape[-2] > n_words
+    taken = norm.training and groups.sizes is not None and groups.n >= 2 and compiled.run_on(h)
+    if not taken or behind != first.skip or not native.fits(dense.in_features):
+        return None
+    assert groups.sizes is not None and norm.running_mean is not None and norm.running_var is not None
+    authors, running = first.attention.dense is not None, (norm.running_mean, norm.running_var)
+    of = Reading(groups.sizes, n_words, len(states), behind, authors, running, norm.momentum or 0.0, norm.eps)
+    weights = [weight for readout in readouts for weight in readout.attention.weights()]
+    learnt = *weights, norm.weight, norm.bias, dense.weight, dense.bias
+    found: tuple[Tensor, Tensor] = Readouts.apply(of, *states, *learnt)  # type: ignore[no-untyped-call]
+    return found

@@ -15,7 +15,8 @@ from mpad import native
 
 _WITH_THREADS = (
     "update", "update_back", "mean", "attention", "attention_back", "linear", "linear_back", "embed", "drop", "gather",
-    "scatter", "norm", "norm_back", "adam",
+    "scatter", "norm", "norm_back", "adam", "round", "round_back", "authors", "authors_back",
+    "readouts", "readouts_back",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ class _LinearArrays(Structure):
 
 
 class _LinearBack(Structure):
-    _fields_ = native.fields("g x y w d_x found", "g_row x_row rows n_in n_out room")
+    _fields_ = native.fields("g x y w d_x found", "g_row x_row rows n_in n_out room onto")
 
 
 def worthwhile(x: Tensor, weight: Tensor) -> bool:
@@ -47,7 +47,7 @@ class CompiledLinear(torch.autograd.Function):
         room = n_out * (n_in + 1 + (native.BLOCK if y is not None else 0))
         found = scratch(torch.get_num_threads(), room)
         d_x = empty(rows, n_in) if ctx.needs_input_grad[0] else None
-        shape = g.stride(0), x.stride(0), rows, n_in, n_out, room
+        shape = g.stride(0), x.stride(0), rows, n_in, n_out, room, False
         call("linear_back", _LinearBack(*at((g, x, y, weight, d_x, found)), *shape))
         d_w, d_b = kept(found, (n_out * n_in, n_out))
         return d_x, d_w.view(n_out, n_in), d_b if ctx.has_bias else None, None

@@ -30,12 +30,33 @@ CLIQUE, PATH, PATH_BACK = range(3)
 
 
 @dataclass(frozen=True)
+class Graph:
+    """Who hears whom, for passes that hear on their way: a structure whose rows are still to be filled in."""
+
+    words: _Mean | None
+    sentences: _Among | None
+    arrays: tuple[Tensor, ...]  # that it points to
+
+    def at(self) -> tuple[int | None, int | None]:
+        """Where it begins."""
+        words, sentences = self.words, self.sentences
+        return None if words is None else ctypes.addressof(words), None if sentences is None else ctypes.addressof(
+            sentences
+        )
+
+
+@dataclass(frozen=True)
 class Edges:
     """The edges of graphs of words whose rows stand graph by graph, sorted by target, and masters' rows last."""
 
     arrays: tuple[Tensor, ...]  # words of each graph; source, target and weight of each edge; share, part
     words: int
     master: bool
+
+    def in_c(self, width: int) -> Graph:
+        """For rows of this width."""
+        shape = width, self.words, self.arrays[1].shape[0], self.arrays[0].shape[0], width, self.master, False
+        return Graph(_Mean(*at((*self.arrays, None, None, None)), *shape), None, self.arrays)
 
 
 def mean(edges: Edges, x: Tensor, bias: Tensor | None = None, back: bool = False) -> Tensor:
@@ -62,3 +83,9 @@ def among(sizes: Tensor, x: Tensor, kind: int, renormalise: bool, bias: Tensor |
     of = _Among(*at((sizes, x, bias, y)), x.stride(0), sizes.shape[0], x.shape[1], kind, renormalise)
     native.library.mpad_among(ctypes.byref(of))  # type: ignore[union-attr]
     return y
+
+
+def among_in_c(sizes: Tensor, width: int, kind: int, renormalise: bool) -> Graph:
+    """The same, for passes that hear on their way."""
+    of = _Among(*at((sizes, None, None, None)), width, sizes.shape[0], width, kind, renormalise)
+    return Graph(None, of, (sizes,))

@@ -27,7 +27,7 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
     """What `nn.gate.update_forward` computes: H'; M, or X where M is a linear map of it; (R, Z, C)."""
     h, x = by_rows(h), by_rows(x)
     rows, width = h.shape
-    hear, gate = _merged(rows, hear, gate)
+    hear, gate = merged(rows, hear, gate)
     bias, w, u, v = gate
     w2, b2, relu = hear or (None, None, False)
     message = x if hear is None else empty(rows, width)
@@ -52,7 +52,7 @@ def update_backward(
     g, h, x = by_rows(g), by_rows(h), x.contiguous()
     rows, width = h.shape
     square = width * width
-    own, (_, *maps) = _merged(rows, hear, gate)
+    own, (_, *maps) = merged(rows, hear, gate)
     sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
     room = sum(sizes) + (5 * native.BLOCK + native.STRIP) * width
     d_h, d_x, found = empty(rows, width), empty(rows, width), scratch(torch.get_num_threads(), room)
@@ -63,10 +63,8 @@ def update_backward(
     parts = kept(found, sizes)
     d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
     d_bias, d_b2, d_before = parts[4:]
-    if hear is not None and own is None:  # of W W₂ and W b₂ + b to those of its parts
-        w2, b2, _ = hear
-        d_w2, d_b2 = gate[1].t() @ d_w, d_bias @ gate[1]
-        d_w = torch.addr(d_w @ w2.t(), d_bias, b2)
+    if hear is not None and own is None:
+        d_w, d_w2, d_b2 = of_merged(hear, gate, d_w, d_bias)
     return d_h, d_x, d_before, d_w2, d_b2, d_bias, d_w, d_u, d_v
 
 
@@ -74,9 +72,15 @@ def _contiguous(weight: Tensor | None) -> Tensor | None:
     return None if weight is None else weight.contiguous()
 
 
-def _merged(rows: int, hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
+def merged(rows: int, hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
     """A map of X without a ReLU merges into what the gate does with M: W (X W₂ + b₂) = X (W W₂) + W b₂."""
     if hear is None or hear[2] or rows < _MANY:
         return hear, gate
     (w2, b2, _), (bias, w, *rest) = hear, gate
     return None, (torch.addmv(bias, w, b2), w @ w2, *rest)  # type: ignore[return-value]
+
+
+def of_merged(hear: Hear, gate: Gate, d_w: Tensor, d_bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of W, W₂ and b₂, of those of W W₂ and W b₂ + b."""
+    (w2, b2, _), w = hear, gate[1]
+    return torch.addr(d_w @ w2.t(), d_bias, b2), w.t() @ d_w, d_bias @ w

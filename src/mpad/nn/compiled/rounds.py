@@ -1,0 +1,156 @@
+"""Whole rounds of messages (nn/messages.py): in one call each way."""
+
+from ctypes import Structure, c_float
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpad import native
+from mpad.nn.compiled import at, by_rows, call
+from mpad.nn.compiled.memory import empty, scratch
+from mpad.nn.compiled.neighbours import Graph
+from mpad.nn.compiled.update import Gate, Hear, merged, of_merged
+
+_GRAPH = "words sentences"
+_NORMS = "gamma1 beta1 before1 mean1 var1 gamma2 beta2 before2 mean2 var2"
+
+
+class _Round(Structure):
+    _fields_ = native.fields(f"{_GRAPH} h sent w1 b1 w2 b2 bias w u v kept out scratch", "h_row sent_row rows width")
+
+
+class _RoundBack(Structure):
+    _fields_ = native.fields(f"{_GRAPH} g h w1 w2 w u v kept d_h d_sent found scratch", "g_row h_row rows width")
+
+
+class _Authors(Structure):
+    _fields_ = [
+        *native.fields(
+            f"{_GRAPH} {_NORMS} h entered v1 v2 c2 w1 w2 b2 bias w u v kept out scratch", "h_row rows width"
+        ),
+        ("momentum", c_float),
+        ("eps", c_float),
+    ]
+
+
+class _AuthorsBack(Structure):
+    _fields_ = native.fields(
+        f"{_GRAPH} {_NORMS} g h entered v1 v2 w1 w2 w u v kept d_h found scratch", "g_row h_row rows width"
+    )
+
+
+class Round(torch.autograd.Function):
+    """H [, H W₁] → H', of the paper's network: all of a round, where H W₁ is not given its first map included."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        h: Tensor,
+        sent: Tensor | None,
+        graph: Graph,
+        w1: Tensor | None,
+        b1: Tensor,
+        w2: Tensor,
+        b2: Tensor,
+        *gate: Tensor,
+    ) -> Tensor:
+        """H → H'."""
+        h, sent = by_rows(h), None if sent is None else by_rows(sent)
+        rows, width = h.shape
+        kept, out, room = empty(5 * rows * width), empty(rows, width), scratch(7 * width * width)
+        weights = [None if weight is None else weight.contiguous() for weight in (w1, b1, w2, b2, *gate)]
+        arrays = h, sent, *weights, kept, out, room
+        shape = h.stride(0), 0 if sent is None else sent.stride(0), rows, width
+        call("round", _Round(*graph.at(), *at(arrays), *shape))
+        ctx.save_for_backward(h, kept, *weights)
+        ctx.graph = graph
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Of H' → of H, of H W₁, and of the weights."""
+        (h, kept, w1, _, w2, _, _, *maps), g = ctx.saved_tensors, by_rows(gradients[0])
+        rows, width = h.shape
+        square = width * width
+        d_h, d_sent = empty(rows, width), empty(rows, width) if w1 is None else None
+        sizes = 3 * square, 2 * square, square, square, 3 * width, width, width, 0 if w1 is None else square
+        found, room = empty(sum(sizes)), scratch(2 * rows * width + torch.get_num_threads() * update_room(width))
+        arrays = g, h, w1, w2, *maps, kept, d_h, d_sent, found, room
+        call("round_back", _RoundBack(*ctx.graph.at(), *at(arrays), g.stride(0), h.stride(0), rows, width))
+        d_w, d_u, d_v, d_w2, d_bias, d_b2, d_b1, d_w1 = found.split(sizes)
+        of_maps = [part.view(-1, width) for part in (d_w, d_u, d_v)]
+        of_w1 = None if w1 is None else d_w1.view(-1, width)
+        return d_h, d_sent, None, of_w1, d_b1, d_w2.view(-1, width), d_b2, d_bias, *of_maps
+
+
+class AuthorsRound(torch.autograd.Function):
+    """H, or H V₁ → H', of the authors' network, while training: norms are of the batch, and move their averages."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        h: Tensor,
+        graph: Graph,
+        norms: tuple[tuple[Tensor, ...], tuple[Tensor, ...], float, float],
+        v1: Tensor | None,
+        v2: Tensor,
+        c2: Tensor,
+        w1: Tensor,
+        w2: Tensor,
+        b2: Tensor,
+        *learnt: Tensor,
+    ) -> Tensor:
+        """H → H'. `learnt`: the gate, then γ and β of both norms.
+
+        `norms`: the bias before each norm and its running averages; momentum and ε of both.
+        """
+        h = by_rows(h)
+        rows, width = h.shape
+        gate, scales = learnt[:4], learnt[4:]
+        hear, own = merged(rows, (w2, b2, False), gate)  # type: ignore[arg-type]
+        weights = [None if weight is None else weight.contiguous() for weight in (v1, v2, c2, w1)]
+        map_too = (None, None) if hear is None else (w2.contiguous(), b2)
+        update = *map_too, *[weight.contiguous() for weight in own]
+        kept = empty(9 * rows * width + 4 * width)
+        out, room = empty(rows, width), scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
+        first, second, momentum, eps = norms
+        both = *scales[:2], *first, *scales[2:], *second
+        given = (h, None) if v1 is not None else (None, h.contiguous())
+        arrays = *both, *given, *weights, *update, kept, out, room
+        call("authors", _Authors(*graph.at(), *at(arrays), h.stride(0), rows, width, momentum, eps))
+        ctx.save_for_backward(*given, kept, *weights, *update, w2, b2, *learnt)
+        ctx.graph, ctx.both = graph, both
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Of H' → of H or of H V₁, and of the weights."""
+        h, entered, kept, v1, v2, _, w1, own_w2, _, _, *rest = ctx.saved_tensors
+        (*maps, w2, b2), learnt = rest[:5], rest[5:]
+        g = by_rows(gradients[0])
+        rows, width = g.shape
+        square = width * width
+        d_h = empty(rows, width)
+        sizes = [3 * square, 2 * square, square, square, 3 * width, width, width]
+        sizes += [width, width, square, width, square, width, width, width, square, width]
+        found, room = empty(sum(sizes)), scratch(3 * rows * width + torch.get_num_threads() * update_room(width))
+        arrays = *ctx.both, g, h, entered, v1, v2, w1, own_w2, *maps, kept, d_h, found, room
+        call("authors_back", _AuthorsBack(*ctx.graph.at(), *at(arrays), g.stride(0), width, rows, width))
+        d_w, d_u, d_v, d_w2, d_bias, d_b2, _, *others = found.split(sizes)
+        d_gamma2, d_beta2, d_w1, _, d_v2, d_c2, d_gamma1, d_beta1, d_v1, _ = others
+        hear: Hear = (w2, b2, False)
+        gate: Gate = tuple(learnt[:4])
+        of_update = d_w.view(-1, width), d_w2.view(-1, width), d_b2
+        if own_w2 is None:
+            of_update = of_merged(hear, gate, of_update[0], d_bias)
+        of_w, of_w2, of_b2 = of_update
+        of_maps = of_w, d_u.view(-1, width), d_v.view(-1, width)
+        of_v1 = None if v1 is None else d_v1.view(-1, width)
+        squares = of_v1, d_v2.view(-1, width), d_c2, d_w1.view(-1, width)
+        return d_h, None, None, *squares, of_w2, of_b2, d_bias, *of_maps, d_gamma1, d_beta1, d_gamma2, d_beta2
+
+
+def update_room(width: int) -> int:
+    """Numbers that a thread needs for an update's derivative, the largest of a round's."""
+    return 7 * width * width + 5 * width + (5 * native.BLOCK + native.STRIP) * width
