@@ -84,28 +84,52 @@ struct normed { /* batch norm; `before` as in `struct norm` */
     float *running_mean, *running_var;
 };
 
-struct authors { /* `entered` is NULL where V1 makes it of h; w2 is NULL where it is merged into w */
+/* A map of x without a ReLU merges into what the gate does with it: W (x W2 + b2) = x (W W2) + W b2. */
+static void merge(const float *w, const float *w2, const float *b2, const float *bias, long d, float *to) {
+    float *to_bias = to + 3 * d * d;
+    (wide ? map_512 : map_256)(w, d, 3 * d, d, w2, d, d, 0, 0, to, d, PLAIN);
+    for (long o = 0; o < 3 * d; o++) {
+        float sum = bias[o];
+        for (long k = 0; k < d; k++) sum += w[o * d + k] * b2[k];
+        to_bias[o] = sum;
+    }
+}
+
+/* Gradients of the merged map, in `found` as `struct update_back` has them, to those of its parts. */
+static void part_again(const float *w, const float *w2, const float *b2, long d, float *found, float *room) {
+    float *d_w = found, *d_w2 = found + 6 * d * d, *d_bias = d_w2 + d * d, *d_b2 = d_bias + 3 * d;
+    float *turned = room + 3 * d * d;
+    memset(d_w2, 0, d * d * sizeof(float));
+    memset(d_b2, 0, d * sizeof(float));
+    (wide ? add_outer_512 : add_outer_256)(w, d, d_w, d, 3 * d, d, d, d_w2);
+    (wide ? turn_512 : turn_256)(w2, d, d, 0, d, turned);
+    (wide ? map_512 : map_256)(d_w, d, 3 * d, d, turned, d % PANEL ? d : 0, d, 0, 0, room, d, PLAIN);
+    for (long o = 0; o < 3 * d; o++)
+        for (long k = 0; k < d; k++) d_w[o * d + k] = room[o * d + k] + d_bias[o] * b2[k], d_b2[k] += d_bias[o] * w[o * d + k];
+}
+
+struct authors { /* `entered` is NULL where V1 makes it of h; with `merge`, W2 merges into W */
     struct graph graph;
     struct normed enter, send;
     const float *h, *entered, *v1, *v2, *c2, *w1, *w2, *b2, *bias, *w, *u, *v;
     float *kept, *out, *scratch;
-    long h_row, rows, width;
+    long h_row, rows, width, merge;
     float momentum, eps;
 };
 
 struct authors_back { /* d_h is the gradient of `entered` where that was given */
     struct graph graph;
     struct normed enter, send;
-    const float *g, *h, *entered, *v1, *v2, *w1, *w2, *w, *u, *v;
+    const float *g, *h, *entered, *v1, *v2, *w1, *w2, *b2, *w, *u, *v;
     float *kept, *d_h, *found, *scratch;
-    long g_row, h_row, rows, width;
+    long g_row, h_row, rows, width, merge;
 };
 
-struct authors_parts { float *enter, *send, *active, *x, *inbox, *heard, *rzc, *message, *entered; };
+struct authors_parts { float *enter, *send, *merged, *active, *x, *inbox, *heard, *rzc, *message, *entered; };
 
 static struct authors_parts authors_parts(float *kept, long numbers, long d) { /* the first two: means and scales */
-    float *rows = kept + 4 * d;
-    return (struct authors_parts){kept, kept + 2 * d, rows, rows + numbers, rows + 2 * numbers, rows + 3 * numbers,
+    float *rows = kept + 7 * d + 3 * d * d;
+    return (struct authors_parts){kept, kept + 2 * d, kept + 4 * d, rows, rows + numbers, rows + 2 * numbers, rows + 3 * numbers,
                                   rows + 4 * numbers, rows + 7 * numbers, rows + 8 * numbers};
 }
 
@@ -129,8 +153,10 @@ void mpad_authors(const struct authors *of, long threads) {
     mpad_linear(&(struct linear){at.x, of->w1, 0, of->scratch, at.heard, d, n, d, d, 0}, threads); /* what is sent */
     hear(&of->graph, at.heard, d, 0, at.inbox, 0, threads);
     normalise(of, &of->send, at.inbox, at.send, at.heard, threads);
-    mpad_update(&(struct update){at.x, at.heard, of->w2, of->b2, of->bias, of->w, of->u, of->v, of->scratch, at.message, at.rzc,
-                                 of->out, d, d, n, d, 0}, threads);
+    if (of->merge) merge(of->w, of->w2, of->b2, of->bias, d, at.merged);
+    mpad_update(&(struct update){at.x, at.heard, of->merge ? 0 : of->w2, of->b2, of->merge ? at.merged + 3 * d * d : of->bias,
+                                 of->merge ? at.merged : of->w, of->u, of->v, of->scratch, at.message, at.rzc, of->out, d, d, n,
+                                 d, 0}, threads);
 }
 
 static float *norm_gradients(const struct authors_back *of, const struct normed *by, const float *g, const float *x,
@@ -152,9 +178,11 @@ void mpad_authors_back(const struct authors_back *of, long threads) {
     const long n = of->rows, d = of->width;
     const struct authors_parts at = authors_parts(of->kept, n * d, d);
     float *d_x = of->scratch, *one = d_x + n * d, *other = one + n * d, *room = other + n * d;
-    mpad_update_back(&(struct update_back){of->g, at.x, at.heard, of->w2 ? at.message : at.heard, at.rzc, of->w2, of->w, of->u,
-                                           of->v, d_x, one, room, of->g_row, d, n, d, 0, 0, update_room(d)}, threads);
+    mpad_update_back(&(struct update_back){of->g, at.x, at.heard, at.message, at.rzc, of->merge ? 0 : of->w2,
+                                           of->merge ? at.merged : of->w, of->u, of->v, d_x, one, room, of->g_row, d, n, d, 0, 0,
+                                           update_room(d)}, threads);
     float *found = keep(of->found, room, 7 * d * d + 5 * d);
+    if (of->merge) part_again(of->w, of->w2, of->b2, d, of->found, room);
     found = norm_gradients(of, &of->send, one, at.inbox, at.send, other, room, found, threads);
     hear(&of->graph, other, d, 0, one, 1, threads);
     found = linear_gradients(one, at.x, d, of->w1, d_x, 1, n, d, room, found, threads);

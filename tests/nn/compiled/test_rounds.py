@@ -17,6 +17,7 @@ from mpad.nn.neighbours import Clique, Path, WordNeighbours
 from mpad.nn.rows import RepeatedRows
 
 TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c", "a b. b a. a b a c a"] * 20
+FEW = TEXTS[:40]  # too few rows for weights to be merged: over several rounds other rounding may turn a ReLU
 
 pytestmark = pytest.mark.skipif(not compiled.takes(torch.zeros(1)), reason="the compiled passes were not built")
 
@@ -88,12 +89,12 @@ def test_a_round_and_its_gradients(kind, step, width, threads, by_passes, monkey
     torch.manual_seed(width)
     batch = batch_of()
     module = step(width, width, gated=True, first=False)
-    h = torch.randn(rows_of(kind, batch), 2 * width)[:, width:]
+    h = torch.randn(rows_of(kind, batch), 2 * width)
     g = torch.randn(h.shape[0], width)
 
     def run(network):
         own = h.clone().requires_grad_()
-        y = network(own, GRAPHS[kind](batch))
+        y = network(own[:, width:], GRAPHS[kind](batch))
         y.backward(g)
         return y, own.grad
 
@@ -132,7 +133,7 @@ def test_the_first_round_takes_rows_that_repeat(step, by_passes, monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_level_and_its_gradients(authors, master, width, steps, threads, by_passes, monkeypatch):
     torch.manual_seed(steps)
-    batch = batch_of()
+    batch = batch_of(FEW)
     config = MPADConfig(2, width, 50, "clique", hidden=width, authors=authors, steps=steps, master_node=master)
     module = Level(config, width, steps, master, first=False)
     kind = "words" if master else "words alone"
@@ -166,7 +167,7 @@ def test_a_level_and_its_gradients(authors, master, width, steps, threads, by_pa
     ],
 )
 @pytest.mark.parametrize("authors", [True, False])
-@pytest.mark.parametrize("n", [len(TEXTS), 1, 2])
+@pytest.mark.parametrize("n", [len(FEW), 1, 2])
 def test_what_is_not_whole_runs_pass_by_pass(options, authors, n, by_passes):
     torch.manual_seed(0)
     batch = batch_of(TEXTS[:n])

@@ -10,7 +10,7 @@ from mpad import native
 from mpad.nn.compiled import at, by_rows, call
 from mpad.nn.compiled.memory import empty, scratch
 from mpad.nn.compiled.neighbours import Graph
-from mpad.nn.compiled.update import Gate, Hear, merged, of_merged
+from mpad.nn.compiled.update import MANY
 
 _GRAPH = "words sentences"
 _NORMS = "gamma1 beta1 before1 mean1 var1 gamma2 beta2 before2 mean2 var2"
@@ -27,7 +27,7 @@ class _RoundBack(Structure):
 class _Authors(Structure):
     _fields_ = [
         *native.fields(
-            f"{_GRAPH} {_NORMS} h entered v1 v2 c2 w1 w2 b2 bias w u v kept out scratch", "h_row rows width"
+            f"{_GRAPH} {_NORMS} h entered v1 v2 c2 w1 w2 b2 bias w u v kept out scratch", "h_row rows width merge"
         ),
         ("momentum", c_float),
         ("eps", c_float),
@@ -36,7 +36,7 @@ class _Authors(Structure):
 
 class _AuthorsBack(Structure):
     _fields_ = native.fields(
-        f"{_GRAPH} {_NORMS} g h entered v1 v2 w1 w2 w u v kept d_h found scratch", "g_row h_row rows width"
+        f"{_GRAPH} {_NORMS} g h entered v1 v2 w1 w2 b2 w u v kept d_h found scratch", "g_row h_row rows width merge"
     )
 
 
@@ -59,7 +59,7 @@ class Round(torch.autograd.Function):
         h, sent = by_rows(h), None if sent is None else by_rows(sent)
         rows, width = h.shape
         kept, out, room = empty(5 * rows * width), empty(rows, width), scratch(7 * width * width)
-        weights = [None if weight is None else weight.contiguous() for weight in (w1, b1, w2, b2, *gate)]
+        weights = [_end_to_end(weight) for weight in (w1, b1, w2, b2, *gate)]
         arrays = h, sent, *weights, kept, out, room
         shape = h.stride(0), 0 if sent is None else sent.stride(0), rows, width
         call("round", _Round(*graph.at(), *at(arrays), *shape))
@@ -107,48 +107,41 @@ class AuthorsRound(torch.autograd.Function):
         """
         h = by_rows(h)
         rows, width = h.shape
-        gate, scales = learnt[:4], learnt[4:]
-        hear, own = merged(rows, (w2, b2, False), gate)  # type: ignore[arg-type]
-        weights = [None if weight is None else weight.contiguous() for weight in (v1, v2, c2, w1)]
-        map_too = (None, None) if hear is None else (w2.contiguous(), b2)
-        update = *map_too, *[weight.contiguous() for weight in own]
-        kept = empty(9 * rows * width + 4 * width)
-        out, room = empty(rows, width), scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
+        weights = [_end_to_end(weight) for weight in (v1, v2, c2, w1, w2, b2, *learnt[:4])]
         first, second, momentum, eps = norms
-        both = *scales[:2], *first, *scales[2:], *second
+        both = *learnt[4:6], *first, *learnt[6:], *second
         given = (h, None) if v1 is not None else (None, h.contiguous())
-        arrays = *both, *given, *weights, *update, kept, out, room
-        call("authors", _Authors(*graph.at(), *at(arrays), h.stride(0), rows, width, momentum, eps))
-        ctx.save_for_backward(*given, kept, *weights, *update, w2, b2, *learnt)
+        kept = empty(9 * rows * width + (3 * width + 7) * width)
+        out, room = empty(rows, width), scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
+        arrays = *both, *given, *weights, kept, out, room
+        shape = h.stride(0), rows, width, rows >= MANY, momentum, eps
+        call("authors", _Authors(*graph.at(), *at(arrays), *shape))
+        ctx.save_for_backward(*given, kept, *weights)
         ctx.graph, ctx.both = graph, both
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Of H' → of H or of H V₁, and of the weights."""
-        h, entered, kept, v1, v2, _, w1, own_w2, _, _, *rest = ctx.saved_tensors
-        (*maps, w2, b2), learnt = rest[:5], rest[5:]
-        g = by_rows(gradients[0])
+        (h, entered, kept, v1, v2, _, w1, w2, b2, _, *maps), g = ctx.saved_tensors, by_rows(gradients[0])
         rows, width = g.shape
         square = width * width
-        d_h = empty(rows, width)
         sizes = [3 * square, 2 * square, square, square, 3 * width, width, width]
         sizes += [width, width, square, width, square, width, width, width, square, width]
-        found, room = empty(sum(sizes)), scratch(3 * rows * width + torch.get_num_threads() * update_room(width))
-        arrays = *ctx.both, g, h, entered, v1, v2, w1, own_w2, *maps, kept, d_h, found, room
-        call("authors_back", _AuthorsBack(*ctx.graph.at(), *at(arrays), g.stride(0), width, rows, width))
+        d_h, found = empty(rows, width), empty(sum(sizes))
+        room = scratch(3 * rows * width + torch.get_num_threads() * update_room(width))
+        arrays = *ctx.both, g, h, entered, v1, v2, w1, w2, b2, *maps, kept, d_h, found, room
+        shape = g.stride(0), 0 if h is None else h.stride(0), rows, width, rows >= MANY
+        call("authors_back", _AuthorsBack(*ctx.graph.at(), *at(arrays), *shape))
         d_w, d_u, d_v, d_w2, d_bias, d_b2, _, *others = found.split(sizes)
         d_gamma2, d_beta2, d_w1, _, d_v2, d_c2, d_gamma1, d_beta1, d_v1, _ = others
-        hear: Hear = (w2, b2, False)
-        gate: Gate = tuple(learnt[:4])
-        of_update = d_w.view(-1, width), d_w2.view(-1, width), d_b2
-        if own_w2 is None:
-            of_update = of_merged(hear, gate, of_update[0], d_bias)
-        of_w, of_w2, of_b2 = of_update
-        of_maps = of_w, d_u.view(-1, width), d_v.view(-1, width)
-        of_v1 = None if v1 is None else d_v1.view(-1, width)
-        squares = of_v1, d_v2.view(-1, width), d_c2, d_w1.view(-1, width)
-        return d_h, None, None, *squares, of_w2, of_b2, d_bias, *of_maps, d_gamma1, d_beta1, d_gamma2, d_beta2
+        of_w, of_u, of_v, of_w2, of_v2, of_w1 = (part.view(-1, width) for part in (d_w, d_u, d_v, d_w2, d_v2, d_w1))
+        of_maps = None if v1 is None else d_v1.view(-1, width), of_v2, d_c2, of_w1, of_w2, d_b2
+        return d_h, None, None, *of_maps, d_bias, of_w, of_u, of_v, d_gamma1, d_beta1, d_gamma2, d_beta2
+
+
+def _end_to_end(weight: Tensor | None) -> Tensor | None:
+    return None if weight is None else weight.contiguous()
 
 
 def update_room(width: int) -> int:

@@ -9,7 +9,7 @@ from mpad import native
 from mpad.nn.compiled import at, by_rows, call
 from mpad.nn.compiled.memory import empty, kept, scratch
 
-_MANY = 512  # rows; for fewer, merging costs more than it saves
+MANY = 512  # rows; for fewer, merging costs more than it saves
 
 Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
 Gate = tuple[Tensor, Tensor, Tensor, Tensor]  # the biases, W, the gates' U, U
@@ -27,7 +27,7 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
     """What `nn.gate.update_forward` computes: H'; M, or X where M is a linear map of it; (R, Z, C)."""
     h, x = by_rows(h), by_rows(x)
     rows, width = h.shape
-    hear, gate = merged(rows, hear, gate)
+    hear, gate = _merged(rows, hear, gate)
     bias, w, u, v = gate
     w2, b2, relu = hear or (None, None, False)
     message = x if hear is None else empty(rows, width)
@@ -52,7 +52,7 @@ def update_backward(
     g, h, x = by_rows(g), by_rows(h), x.contiguous()
     rows, width = h.shape
     square = width * width
-    own, (_, *maps) = merged(rows, hear, gate)
+    own, (_, *maps) = _merged(rows, hear, gate)
     sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
     room = sum(sizes) + (5 * native.BLOCK + native.STRIP) * width
     d_h, d_x, found = empty(rows, width), empty(rows, width), scratch(torch.get_num_threads(), room)
@@ -64,7 +64,8 @@ def update_backward(
     d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
     d_bias, d_b2, d_before = parts[4:]
     if hear is not None and own is None:
-        d_w, d_w2, d_b2 = of_merged(hear, gate, d_w, d_bias)
+        (w2, b2, _), w = hear, gate[1]
+        d_w, d_w2, d_b2 = torch.addr(d_w @ w2.t(), d_bias, b2), w.t() @ d_w, d_bias @ w
     return d_h, d_x, d_before, d_w2, d_b2, d_bias, d_w, d_u, d_v
 
 
@@ -72,15 +73,9 @@ def _contiguous(weight: Tensor | None) -> Tensor | None:
     return None if weight is None else weight.contiguous()
 
 
-def merged(rows: int, hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
+def _merged(rows: int, hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
     """A map of X without a ReLU merges into what the gate does with M: W (X W₂ + b₂) = X (W W₂) + W b₂."""
-    if hear is None or hear[2] or rows < _MANY:
+    if hear is None or hear[2] or rows < MANY:
         return hear, gate
     (w2, b2, _), (bias, w, *rest) = hear, gate
     return None, (torch.addmv(bias, w, b2), w @ w2, *rest)  # type: ignore[return-value]
-
-
-def of_merged(hear: Hear, gate: Gate, d_w: Tensor, d_bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of W, W₂ and b₂, of those of W W₂ and W b₂ + b."""
-    (w2, b2, _), w = hear, gate[1]
-    return torch.addr(d_w @ w2.t(), d_bias, b2), w.t() @ d_w, d_bias @ w
