@@ -9,12 +9,13 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 12 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 13 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
 #define DEPTH 128 /* rows of weights that stay in the first-level cache, beside what they are multiplied with */
 #define PANEL 64  /* columns */
+#define AHEAD 6   /* rows that are fetched before they are needed */
 #define FEW 12288 /* numbers that are not worth a second thread */
 
 #include "batches.h"
@@ -31,6 +32,7 @@ enum { PLAIN, RELU, TANH, SIGMOID };
 #define ints ints_512
 #include "maps.h"
 #include "answering.h"
+#include "answers.h"
 #include "training.h"
 #include "norm.h"
 #include "rows.h"
@@ -52,6 +54,7 @@ enum { PLAIN, RELU, TANH, SIGMOID };
 #define ints ints_256
 #include "maps.h"
 #include "answering.h"
+#include "answers.h"
 #include "training.h"
 #include "norm.h"
 #include "rows.h"
@@ -82,6 +85,16 @@ void mpad_attend(const float *h, const long *start, long groups, long width, con
 
 void mpad_hear(const struct graphs *of, const float *x, long width, const float *bias, float *y) {
     (wide ? hear_512 : hear_256)(of, x, width, bias, y);
+}
+
+/* Graphs first .. last - 1, as many at a time as `scratch` has room for, and at least one. */
+void mpad_answers(const struct answers *of, long first, long last) {
+    while (first < last) {
+        long end = first + 1;
+        while (end < last && of->node_start[end + 1] - of->node_start[first] + end + 1 - first <= of->rows) end++;
+        (wide ? answer_512 : answer_256)(of, first, end);
+        first = end;
+    }
 }
 
 #include "threads.h"

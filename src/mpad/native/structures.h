@@ -12,6 +12,25 @@ struct graphs {
     long n, master, mean;
 };
 
+struct answer_step { /* weights are (in, out); the first two maps only in the authors' network, `hear` only in the paper's */
+    const float *enter, *enter_b, *second, *second_b, *sent, *u, *u_b, *bias, *hear, *hear_b, *gates, *candidate;
+    const float *candidate_b, *reset;
+};
+
+struct answer_read {
+    const float *align, *align_b, *context, *dense, *dense_b;
+};
+
+struct answers { /* tables have a row a word and a last one, `nobody`, of the master or of no word; those of what is told may be NULL */
+    const long *node_start, *edge_start;
+    const int *words, *source, *target;
+    const float *weight, *says, *states, *gates, *told_gates, *told_new;
+    const struct answer_step *steps;
+    const struct answer_read *reads;
+    float *read, *alpha, *scratch;
+    long n, width, nobody, master, mean, relu, nodes, rows; /* `scratch` has room for so many rows */
+};
+
 struct update { /* weights are (out, in); `turned` has room for all of them, side by side: W, U, V, W2 */
     const float *h, *x, *w2, *b2, *bias, *w, *u, *v;
     float *turned, *message, *rzc, *out;

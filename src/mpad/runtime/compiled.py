@@ -38,6 +38,11 @@ def _described(library: Any) -> Any:
 _library = _described(native.library)
 
 
+def there() -> bool:
+    """Whether there are compiled passes."""
+    return _library is not None
+
+
 def takes(rows: int, width: int) -> bool:
     """Whether so many rows of this width are for compiled passes: few are done before a call is prepared."""
     return _library is not None and rows >= _FEW and native.fits(width)

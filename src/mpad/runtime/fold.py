@@ -8,7 +8,7 @@ At prediction batch norm is an affine map and dropout is nothing, so neighbourin
     the first step's maps       depend on the word alone: a table with a row a word, filled when a word first occurs
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,14 +26,35 @@ _HALF = np.float32(0.5)
 
 
 @dataclass(frozen=True)
+class Enter:
+    """What a row is, in a round: its message to others and, with a GRU, its state and the state's part in the gates.
+
+    (rows, in) → (rows, width) [, (rows, width), (rows, 2 · width)]. In the paper's network the state is the row itself
+    or, at the first step, a projection of it; in the authors' it went through an MLP, `before`.
+    """
+
+    sent: Product
+    gates: Affine | None  # None without a GRU
+    state: Product | None = None
+    before: tuple[Affine, Affine] | None = None  # a ReLU between them
+
+    def __call__(self, h: Floats) -> tuple[Floats, ...]:
+        """Enter rows."""
+        if self.before is not None:
+            h = self.before[1](self.before[0](h, RELU))
+        if self.gates is None:
+            return (self.sent(h),)
+        return self.sent(h), h if self.state is None else self.state(h), self.gates(h)
+
+
+@dataclass(frozen=True)
 class Step:
     """One round of messages, prepared.
 
-    `enter` gives of each row its message to others and, with a GRU, its state and the state's part in the gates.
     `hear` (the paper's second layer) is None where it was merged into `gates`; `gates` is None without a GRU.
     """
 
-    enter: Callable[[Floats], tuple[Floats, ...]]  # (rows, in) → (rows, width) [, (rows, width), (rows, 2 · width)]
+    enter: "Enter"
     bias: Bias  # (width,), added to the mean of what was heard, before a ReLU
     hear: Affine | None
     hear_relu: bool
@@ -128,26 +149,13 @@ def _step(weights: Weights, name: str, config: MPADConfig) -> Step:
     )
 
 
-def _paper_enter(
-    weights: Weights, name: str, sent: Product, u: Affine | None
-) -> Callable[[Floats], tuple[Floats, ...]]:
-    if u is None:
-        return lambda h: (sent(h),)
-    if f"{name}.state.weight" not in weights:
-        return lambda h: (sent(h), h, u(h))
+def _paper_enter(weights: Weights, name: str, sent: Product, u: Affine | None) -> Enter:
+    if u is None or f"{name}.state.weight" not in weights:
+        return Enter(sent, u)
     state = Product(linear(weights, f"{name}.state").w)  # the first step: word vectors → states
-    gates = Affine(state.w, np.zeros(len(u.w), np.float32)).then(u)
-    return lambda h: (sent(h), state(h), gates(h))
+    return Enter(sent, Affine(state.w, np.zeros(len(u.w), np.float32)).then(u), state)
 
 
-def _authors_enter(
-    weights: Weights, name: str, sent: Product, u: Affine | None
-) -> Callable[[Floats], tuple[Floats, ...]]:
+def _authors_enter(weights: Weights, name: str, sent: Product, u: Affine | None) -> Enter:
     first = linear(weights, f"{name}.enter").scaled(*_norm(weights, f"{name}.enter_norm"))
-    second = linear(weights, f"{name}.state")
-
-    def enter(h: Floats) -> tuple[Floats, ...]:
-        x = second(first(h, RELU))
-        return (sent(x),) if u is None else (sent(x), x, u(x))
-
-    return enter
+    return Enter(sent, u, before=(first, linear(weights, f"{name}.state")))

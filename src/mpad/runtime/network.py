@@ -1,6 +1,7 @@
 """MPAD's answers in NumPy alone: the same network as `models.mpad`, at prediction only, with its weights folded."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +11,18 @@ from mpad.models.config import MPADConfig
 from mpad.runtime import compiled
 from mpad.runtime.answer import Answer, Floats, join
 from mpad.runtime.compiled import RELU, TANH, Ints
+from mpad.runtime.cores import side_by_side
 from mpad.runtime.fold import FoldedLevel, Read, Weights, fold_level, linear
 from mpad.runtime.maps import Affine
 from mpad.runtime.neighbours import Neighbours, WordGraphs, WordNeighbours, sentence_graph
 from mpad.runtime.segments import Groups
 from mpad.runtime.table import WordTable
 from mpad.runtime.update import Told, combine
+from mpad.runtime.whole import WholeLevel, whole_level
 
 _NODES = 500  # words answered together by NumPy: their states stay in the cache
 _GRAPHS = 40  # likewise graphs: sums over them are products with a (graphs, words) matrix
+_PIECE = 2_000  # words that a core answers before it takes the next ones
 _COMPILED = 8  # times as many where passes are compiled: what is done between them weighs more there
 
 
@@ -34,34 +38,57 @@ class Network:
             self._sentences = fold_level(weights, "sentences", config, steps, master=False)
         self._classes = linear(weights, "classes")
         self._table = WordTable(self._words.steps[0], vectors, config.master_node and config.renormalise)
+        self._whole = whole_level(config, self._words, self._table)
 
     def __call__(self, graphs: PackedGraphs) -> Answer:
         """Answer on every document."""
-        prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
-        times = _COMPILED if compiled.takes(len(graphs.words), self.config.hidden) else 1
         # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
         # filled: what an earlier call left there may be "invalid", though nothing of it reaches the sums.
         with np.errstate(invalid="ignore"):
+            if self._whole is not None and compiled.there():
+                return self._answer_whole(self._whole, graphs)
+            prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
+            times = _COMPILED if compiled.takes(len(graphs.words), self.config.hidden) else 1
             return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, times)])
+
+    def _answer_whole(self, whole: WholeLevel, graphs: PackedGraphs) -> Answer:
+        """All graphs of words in one compiled call, or in one a part, on as many cores as there are."""
+        self._table.entered(graphs.words)  # new words are worked out here, not by several threads at a time
+        answers = whole.prepare(graphs)
+        starts = graphs.node_start
+        pieces = starts.searchsorted(np.arange(_PIECE, int(starts[-1]), _PIECE))
+        cuts = sorted({0, *pieces.tolist(), len(starts) - 1})
+        side_by_side(lambda part: answers.answer(*part), list(pairwise(cuts)))
+        vectors, attention = self._words.dense(answers.read, RELU), answers.attention
+        if self._sentences is None:
+            return self._classified(graphs, vectors, attention, 0, len(graphs))
+        found = []
+        for first, last in _chunks(graphs, _COMPILED):
+            start, end = graphs.document_start[first], graphs.document_start[last]
+            nodes = slice(graphs.node_start[start], graphs.node_start[end])
+            found.append(self._classified(graphs, vectors[start:end], attention[:, nodes], first, last))
+        return join(found)
 
     def _answer(self, graphs: PackedGraphs, prepared: WordGraphs, first: int, last: int) -> Answer:
         """Answer on documents first … last − 1."""
-        config = self.config
-        of_document = graphs.document_start[first : last + 1] - graphs.document_start[first]
         start, end = int(graphs.document_start[first]), int(graphs.document_start[last])
         node_start = graphs.node_start[start : end + 1]
         words = Groups(node_start - node_start[0])
         neighbours = WordNeighbours(prepared, start, end, words)
         index = graphs.words[node_start[0] : node_start[-1]].astype(np.int64)
-        if config.master_node:
-            index = np.concatenate([index, np.full(words.n, config.n_words)])
+        if self.config.master_node:
+            index = np.concatenate([index, np.full(words.n, self.config.n_words)])
         entered = self._table.entered(index)
         told = self._table.told(index, neighbours)
         vectors, attention = _run(self._words, entered, index, told, neighbours, words)
+        return self._classified(graphs, vectors, attention, first, last)
+
+    def _classified(self, graphs: PackedGraphs, vectors: Floats, attention: Floats, first: int, last: int) -> Answer:
+        """Vectors of the graphs of words of documents first … last − 1 → the answer on these documents."""
         sentence_attention = None
         if self._sentences is not None:
-            documents = Groups(of_document)
-            graph = sentence_graph(documents, config.variant == "path", config.renormalise)
+            documents = Groups(graphs.document_start[first : last + 1] - graphs.document_start[first])
+            graph = sentence_graph(documents, self.config.variant == "path", self.config.renormalise)
             entered = self._sentences.steps[0].enter(vectors) if self._sentences.steps else (vectors,)
             vectors, sentence_attention = _run(self._sentences, entered, None, None, graph, documents)
         return Answer(self._classes(vectors), vectors, attention, sentence_attention)

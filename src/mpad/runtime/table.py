@@ -52,6 +52,11 @@ class WordTable:
     def _tell(self, heard: Floats) -> tuple[Floats, ...]:
         return self._step.tell(relu(self._step.bias.add_to(heard)))
 
+    @property
+    def tables(self) -> tuple[list[Floats], list[Floats]]:
+        """What words say, are, and add to their gates; what those behind them are told, where that is known."""
+        return self._entered, self._told
+
     def told(self, index: Ints, neighbours: WordNeighbours) -> Told | None:
         """What each row is told at the first step; None where no table has it."""
         if not self._tells:
