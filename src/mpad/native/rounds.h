@@ -30,7 +30,7 @@ static float *keep(float *to, const float *found, long n) {
 
 static long update_room(long d) { return 7 * d * d + 5 * d + (5 * BLOCK + STRIP) * d; }
 
-struct round { /* `sent` is NULL where W1 makes it of h; then h_row is d */
+struct round { /* with W1, that makes what is sent of h; without, `sent` is given (its rows may be none, and it NULL) */
     struct graph graph;
     const float *h, *sent, *w1, *b1, *w2, *b2, *bias, *w, *u, *v;
     float *kept, *out, *scratch;
@@ -55,11 +55,11 @@ void mpad_round(const struct round *of, long threads) {
     const long n = of->rows, d = of->width;
     const struct round_parts at = round_parts(of->kept, n * d);
     const float *sent = of->sent;
-    if (!sent) {
+    if (of->w1) {
         mpad_linear(&(struct linear){of->h, of->w1, 0, of->scratch, at.message, of->h_row, n, d, d, 0}, threads);
         sent = at.message; /* which is written later */
     }
-    hear(&of->graph, sent, of->sent ? of->sent_row : d, of->b1, at.inbox, 0, threads);
+    hear(&of->graph, sent, of->w1 ? d : of->sent_row, of->b1, at.inbox, 0, threads);
     mpad_update(&(struct update){of->h, at.inbox, of->w2, of->b2, of->bias, of->w, of->u, of->v, of->scratch, at.message,
                                  at.rzc, of->out, of->h_row, d, n, d, 1}, threads);
 }
@@ -108,7 +108,7 @@ static void part_again(const float *w, const float *w2, const float *b2, long d,
         for (long k = 0; k < d; k++) d_w[o * d + k] = room[o * d + k] + d_bias[o] * b2[k], d_b2[k] += d_bias[o] * w[o * d + k];
 }
 
-struct authors { /* `entered` is NULL where V1 makes it of h; with `merge`, W2 merges into W */
+struct authors { /* with V1, that makes `entered` of h; without, it is given. With `merge`, W2 merges into W */
     struct graph graph;
     struct normed enter, send;
     const float *h, *entered, *v1, *v2, *c2, *w1, *w2, *b2, *bias, *w, *u, *v;
@@ -144,7 +144,7 @@ void mpad_authors(const struct authors *of, long threads) {
     const long n = of->rows, d = of->width;
     const struct authors_parts at = authors_parts(of->kept, n * d, d);
     const float *entered = of->entered;
-    if (!entered) {
+    if (of->v1) {
         mpad_linear(&(struct linear){of->h, of->v1, 0, of->scratch, at.entered, of->h_row, n, d, d, 0}, threads);
         entered = at.entered;
     }
@@ -187,7 +187,7 @@ void mpad_authors_back(const struct authors_back *of, long threads) {
     hear(&of->graph, other, d, 0, one, 1, threads);
     found = linear_gradients(one, at.x, d, of->w1, d_x, 1, n, d, room, found, threads);
     found = linear_gradients(d_x, at.active, d, of->v2, one, 0, n, d, room, found, threads);
-    const float *entered = of->entered ? of->entered : at.entered;
+    const float *entered = of->v1 ? at.entered : of->entered;
     float *d_entered = of->v1 ? other : of->d_h;
     found = norm_gradients(of, &of->enter, one, entered, at.enter, d_entered, room, found, threads);
     if (of->v1) linear_gradients(d_entered, of->h, of->h_row, of->v1, of->d_h, 0, n, d, room, found, threads);

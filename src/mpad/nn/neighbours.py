@@ -140,9 +140,9 @@ class WordNeighbours:
         x_words.index_add_(0, self._source, words.index_select(0, self._target).mul_(self._weight))
         return self._joined(x_words, x_masters, x)
 
-    def in_c(self, width: int) -> by_graphs.Graph | None:
+    def in_c(self, x: Tensor) -> by_graphs.Graph | None:
         """As whole rounds take it."""
-        return None if self._edges is None else self._edges.in_c(width)
+        return None if self._edges is None else self._edges.in_c(x)
 
     def _cut(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The rows of all words, and those of all masters."""
@@ -198,10 +198,10 @@ class Clique:
         """(D⁻¹ A)ᵀ g."""
         return self.heard(g)
 
-    def in_c(self, width: int) -> by_graphs.Graph | None:
+    def in_c(self, x: Tensor) -> by_graphs.Graph | None:
         """As whole rounds take it."""
         sizes = self._sizes
-        return None if sizes is None else by_graphs.among_in_c(sizes, width, by_graphs.CLIQUE, self._renormalise)
+        return None if sizes is None else by_graphs.among_in_c(sizes, x, by_graphs.CLIQUE, self._renormalise)
 
 
 class Path:
@@ -236,16 +236,16 @@ class Path:
             return by_graphs.among(self._sizes, g, by_graphs.PATH_BACK, True)
         return (g.flatten(0, -2) * self._follows).roll(-1, 0).view(g.shape)
 
-    def in_c(self, width: int) -> by_graphs.Graph | None:
+    def in_c(self, x: Tensor) -> by_graphs.Graph | None:
         """As whole rounds take it."""
-        return None if self._sizes is None else by_graphs.among_in_c(self._sizes, width, by_graphs.PATH, True)
+        return None if self._sizes is None else by_graphs.among_in_c(self._sizes, x, by_graphs.PATH, True)
 
 
 def in_c(neighbours: Neighbours, h: Tensor) -> by_graphs.Graph | None:
     """The graph as whole rounds over such rows take it; None where they run pass by pass."""
     if not compiled.run_on(h) or not isinstance(neighbours, WordNeighbours | Clique | Path):
         return None
-    return neighbours.in_c(h.shape[1])
+    return neighbours.in_c(h)
 
 
 def sentences_alone(batch: GraphBatch | PlannedBatch) -> Tensor | None:

@@ -191,3 +191,18 @@ def test_attention_that_somebody_holds_is_not_written_again():
     before = held.clone()
     network(batch)
     assert torch.equal(held, before)
+
+
+@pytest.mark.parametrize("step", [MessagePassing, AuthorsMessagePassing])
+def test_no_rows_at_all(step):
+    batch = batch_of(["", " ", "."])
+    module = step(20, 16, gated=True, first=True)
+    nothing = RepeatedRows(torch.zeros(0, 20), torch.zeros(0, dtype=torch.int64))
+    assert module(nothing, GRAPHS["words alone"](batch)).shape == (0, 16)
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_rows_that_are_not_the_graphs_are_refused(kind):
+    batch = batch_of(FEW)
+    with pytest.raises(ValueError, match=str(rows_of(kind, batch))):
+        MessagePassing(16, 16, gated=True, first=False)(torch.zeros(3, 16), GRAPHS[kind](batch))

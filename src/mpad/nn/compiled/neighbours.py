@@ -53,14 +53,23 @@ class Edges:
     words: int
     master: bool
 
-    def in_c(self, width: int) -> Graph:
-        """For rows of this width."""
+    def check(self, x: Tensor) -> None:
+        """C would read and write beyond other rows."""
+        rows = self.words + (self.arrays[0].shape[0] if self.master else 0)
+        if x.shape[0] != rows:
+            raise ValueError(f"these graphs have {rows} rows (words, and masters behind them), but x has {x.shape[0]}")
+
+    def in_c(self, x: Tensor) -> Graph:
+        """For such rows."""
+        self.check(x)
+        width = x.shape[1]
         shape = width, self.words, self.arrays[1].shape[0], self.arrays[0].shape[0], width, self.master, False
         return Graph(_Mean(*at((*self.arrays, None, None, None)), *shape), None, self.arrays)
 
 
 def mean(edges: Edges, x: Tensor, bias: Tensor | None = None, back: bool = False) -> Tensor:
     """D⁻¹ A x, or ReLU(D⁻¹ A x + b), or (D⁻¹ A)ᵀ x."""
+    edges.check(x)
     x = by_rows(x)
     y = empty(*x.shape)
     shape = x.stride(0), edges.words, edges.arrays[1].shape[0], edges.arrays[0].shape[0], x.shape[1], edges.master, back
@@ -85,7 +94,10 @@ def among(sizes: Tensor, x: Tensor, kind: int, renormalise: bool, bias: Tensor |
     return y
 
 
-def among_in_c(sizes: Tensor, width: int, kind: int, renormalise: bool) -> Graph:
+def among_in_c(sizes: Tensor, x: Tensor, kind: int, renormalise: bool) -> Graph:
     """The same, for passes that hear on their way."""
+    if x.shape[0] != int(sizes.sum()):
+        raise ValueError(f"these documents have {int(sizes.sum())} sentences, but x has {x.shape[0]} rows")
+    width = x.shape[1]
     of = _Among(*at((sizes, None, None, None)), width, sizes.shape[0], width, kind, renormalise)
     return Graph(None, of, (sizes,))

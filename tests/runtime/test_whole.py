@@ -1,0 +1,48 @@
+"""The level of words in one compiled call, in parts and on several cores: the same answers."""
+
+import numpy as np
+import pytest
+from tests.runtime.test_network import random_model, texts
+
+from mpad.runtime import compiled, cores, network, whole
+
+pytestmark = pytest.mark.skipif(not compiled.there(), reason="the compiled passes were not built")
+
+
+@pytest.mark.parametrize("authors", [True, False])
+@pytest.mark.parametrize("variant", ["mpad", "clique"])
+def test_parts_and_cores_change_nothing(authors, variant, monkeypatch):
+    model = random_model(variant, hidden=32, authors=authors)
+    graphs = model.pack(texts(2))
+    expected = model.answer(graphs)
+    monkeypatch.setattr(network, "_PIECE", 50)
+    monkeypatch.setattr(whole, "_ROWS", 20)
+    monkeypatch.setattr(cores, "cores", lambda: 3)
+    monkeypatch.setattr(cores, "_pool", None)
+    found = model.answer(graphs)
+    assert np.allclose(found.logits, expected.logits, atol=1e-5)
+    assert np.allclose(found.word_attention, expected.word_attention, atol=1e-6)
+
+
+@pytest.mark.parametrize("master", [True, False])
+@pytest.mark.parametrize("given", [[""], ["", "", "? !"], ["", "x", ""], []])
+def test_documents_without_words(master, given):
+    model = random_model(hidden=16, master_node=master)
+    graphs = model.pack(given)
+    found, expected = model.answer(graphs), model.answer_by_torch(model.pack(given or [""]))
+    assert found.logits.shape == (len(given), 3)
+    assert np.allclose(found.logits, expected.logits[: len(given)], atol=1e-5)
+
+
+def test_it_is_the_way_that_is_taken(monkeypatch):
+    model = random_model(hidden=16)
+    graphs = model.pack(texts(1))
+    calls = []
+    answer = whole.WholeAnswers.answer
+    monkeypatch.setattr(whole.WholeAnswers, "answer", lambda *given: (calls.append(given), answer(*given)))
+    model.answer(graphs)
+    assert calls
+    for options in ({"master_skip": False}, {"combine": "identity"}, {"hidden": 24}):
+        calls.clear()
+        random_model(**{"hidden": 16, **options}).answer(graphs)
+        assert not calls
