@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 13 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 14 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
@@ -19,6 +19,7 @@ enum { PLAIN, RELU, TANH, SIGMOID };
 #define FEW 12288 /* numbers that are not worth a second thread */
 
 #include "batches.h"
+#include "reading.h"
 #include "small.h"
 #include "structures.h"
 
@@ -65,6 +66,7 @@ static int wide;
 /* Whether this processor can run what is here, and the caller knows it; asked once, before anything else. */
 int mpad_ready(int version) {
     if (version != VERSION) return 0;
+    prepare_reading();
     __builtin_cpu_init();
     wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
     return wide || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));

@@ -44,12 +44,16 @@ class Tokenizer(ABC):
 
     def split(self, texts: Sequence[str], sentences: bool = False) -> Iterator[list[str]]:
         """Give the words of the documents, chunk by chunk, each document closed by DOCUMENT_END."""
+        return map(self._split, self.joined(texts, sentences))
+
+    def joined(self, texts: Sequence[str], sentences: bool = False) -> Iterator[str]:
+        """Put documents end to end, chunk by chunk, with their markers."""
         for start in range(0, len(texts), _CHUNK):
             chunk = texts[start : start + _CHUNK]
             joined = DOCUMENT_END.join(chunk) + DOCUMENT_END
             if joined.count(DOCUMENT_END) != len(chunk) or SENTENCE_END in joined:
                 joined = "".join(_without_markers(text) + DOCUMENT_END for text in chunk)
-            yield self._split(_SENTENCE.sub(rf"\g<0>{SENTENCE_END}", joined) if sentences else joined)
+            yield _SENTENCE.sub(rf"\g<0>{SENTENCE_END}", joined) if sentences else joined
 
     def words(self, text: str) -> list[str]:
         """Give the words of one document."""

@@ -8,12 +8,14 @@ same row every time, on every machine.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeGuard
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END, Tokenizer
+from mpad.text import compiled
+from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END, KimTokenizer, Tokenizer
 
 SPARE_ROWS = 256
 _DOCUMENT, _SENTENCE = -1, -2  # ids of the markers while a corpus is being encoded
@@ -75,6 +77,10 @@ class Vocabulary:
         ids.update({DOCUMENT_END: _DOCUMENT, SENTENCE_END: _SENTENCE})
         return ids
 
+    @cached_property
+    def _numbers(self) -> compiled.WordNumbers:
+        return compiled.WordNumbers(self.words)
+
     def __contains__(self, word: str) -> bool:
         return word in self._ids
 
@@ -84,11 +90,15 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool = False) -> EncodedCorpus:
         """Turn documents into ids."""
-        ids = self._ids
-        parts = [
-            np.fromiter(map(ids.__getitem__, words), np.int32, len(words))
-            for words in tokenizer.split(texts, sentences)
-        ]
+        if _in_one_pass(tokenizer):
+            numbers, lower = self._numbers, tokenizer.lower
+            parts = [numbers.read(text, lower, SPARE_ROWS) for text in tokenizer.joined(texts, sentences)]
+        else:
+            ids = self._ids
+            parts = [
+                np.fromiter(map(ids.__getitem__, words), np.int32, len(words))
+                for words in tokenizer.split(texts, sentences)
+            ]
         return _unmark(np.concatenate(parts) if parts else np.zeros(0, np.int32))
 
     def extended(self, words: Iterable[str]) -> "Vocabulary":
@@ -108,26 +118,41 @@ def learn_vocabulary(
 
     Words seen fewer than `min_count` times, or ranked beyond `max_words`, share the spare rows.
     """
-    growing = _GrowingIds({DOCUMENT_END: 0, SENTENCE_END: 1})
-    parts = [
-        np.fromiter(map(growing.__getitem__, words), np.int32, len(words))
-        for words in tokenizer.split(texts, sentences)
-    ]
-    marked = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-    counts = np.bincount(marked, minlength=len(growing))
+    marked, by_number = _numbered(texts, tokenizer, sentences)
+    counts = np.bincount(marked, minlength=len(by_number))
     counts[:2] = 0
-    ranking = np.argsort(-counts, kind="stable")[: len(growing) - 2]  # ties: first seen first
+    ranking = np.argsort(-counts, kind="stable")[: len(by_number) - 2]  # ties: first seen first
     ranking = ranking[counts[ranking] >= min_count][:max_words]
-    by_number = list(growing)
     vocabulary = Vocabulary([by_number[number] for number in ranking.tolist()], seen=len(ranking))
-    rank = np.full(len(growing), _DOCUMENT, np.int32)
+    rank = np.full(len(by_number), _DOCUMENT, np.int32)
     rank[1] = _SENTENCE
-    kept = np.zeros(len(growing), bool)
+    kept = np.zeros(len(by_number), bool)
     kept[ranking] = kept[:2] = True
     rank[ranking] = np.arange(len(ranking))
     for number in np.flatnonzero(~kept).tolist():
         rank[number] = vocabulary.id(by_number[number])
     return vocabulary, _unmark(rank[marked])
+
+
+def _in_one_pass(tokenizer: Tokenizer) -> TypeGuard[KimTokenizer]:
+    """Whether words of such text are found and looked up in one compiled pass."""
+    return type(tokenizer) is KimTokenizer and compiled.there()
+
+
+def _numbered(texts: Sequence[str], tokenizer: Tokenizer, sentences: bool) -> tuple[NDArray[np.int32], list[str]]:
+    """Words numbered as they come, and all of them by number; the first two are the markers."""
+    if _in_one_pass(tokenizer):
+        numbers, lower = compiled.WordNumbers(), tokenizer.lower
+        parts = [numbers.learn(text, lower) for text in tokenizer.joined(texts, sentences)]
+        marked = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+        marked = np.where(marked < 0, -1 - marked, marked + 2).astype(np.int32)
+        return marked, [DOCUMENT_END, SENTENCE_END, *numbers.words()]
+    growing = _GrowingIds({DOCUMENT_END: 0, SENTENCE_END: 1})
+    parts = [
+        np.fromiter(map(growing.__getitem__, words), np.int32, len(words))
+        for words in tokenizer.split(texts, sentences)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32), list(growing)
 
 
 def _unmark(marked: NDArray[np.int32]) -> EncodedCorpus:
