@@ -57,3 +57,18 @@ _, status = os.waitpid(child, 0)
 assert os.waitstatus_to_exitcode(status) == 0
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
+def test_a_thread_that_outlives_the_main_one_still_gets_its_answers():
+    code = """
+import threading, time
+from mpad.runtime import cores
+cores.cores = lambda: 2
+def late():
+    threading.main_thread().join()
+    time.sleep(0.2)
+    print(cores.side_by_side(str, [1, 2, 3]))
+threading.Thread(target=late).start()
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
+    assert done.stdout.strip() == "['1', '2', '3']"

@@ -1,5 +1,9 @@
 """The level of words in one compiled call, in parts and on several cores: the same answers."""
 
+import copy
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.runtime.test_network import random_model, texts
@@ -46,3 +50,26 @@ def test_it_is_the_way_that_is_taken(monkeypatch):
         calls.clear()
         random_model(**{"hidden": 16, **options}).answer(graphs)
         assert not calls
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_answer_alike(copied):
+    model = random_model(hidden=16)
+    graphs = model.pack(texts(1))
+    own = model._network_in_numpy
+    assert np.array_equal(own(graphs).logits, copied(own)(graphs).logits)
+
+
+@pytest.mark.parametrize("number", [-1, 10**6])
+def test_words_that_are_not_in_the_table_are_refused(number):
+    model = random_model(hidden=16)
+    graphs = model.pack(texts(1))
+    words = graphs.words.copy()
+    words[3] = number
+    with pytest.raises(IndexError):
+        model.answer(replace(graphs, words=words))
+
+
+def test_options_may_be_numpys():
+    model = random_model(hidden=16, master_node=np.bool_(True), authors=np.bool_(False))
+    assert model.answer(model.pack(texts(1))).logits.shape[1] == 3

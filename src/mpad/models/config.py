@@ -43,6 +43,8 @@ class MPADConfig:
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise InputError(f"{name} must be a whole number, at least 1, not {value!r}")
+        for name in ("master_node", "master_skip", "renormalise", "authors", "learn_vectors"):
+            object.__setattr__(self, name, bool(getattr(self, name)))  # NumPy's are not Python's, nor C's
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
 

@@ -25,6 +25,7 @@ class Level(nn.Module):
     h_G = CONCAT(READOUT(H^t) | t = 1 … T)    vector = ReLU(BN(h_G) W + b)
 
     H⁰: (nodes, in_width) → vectors: (groups, hidden). With no steps at all, H⁰ itself is read out.
+    (On a CPU, in training, rounds and readouts are one call each: hooks of the layers inside them are not called.)
     """
 
     def __init__(self, config: MPADConfig, in_width: int, steps: int, master: bool, first: bool) -> None:

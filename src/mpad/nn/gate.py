@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from mpad.nn import compiled, kernels
 from mpad.nn.compiled import update as by_strips
@@ -56,7 +57,7 @@ def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple
 
         updated, *kept = on_gpu(h, x, hear, gate)
         return updated, (kept[0], kept[1], kept[2])
-    if compiled.run_on(h):
+    if compiled.run_on(h, (x, *gate) if hear is None else (x, *hear[:2], *gate)):
         updated, m, rzc = by_strips.update_forward(h, x, hear, gate)
         return updated, (m, rzc, None)
     m = x
@@ -161,6 +162,7 @@ class _Update(torch.autograd.Function):
         return updated
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         h, x, m, rzc, reset_h, w2, b2, *gate = ctx.saved_tensors
         hear = None if w2 is None else (w2, b2, False)

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from mpad.nn.compiled.neighbours import Graph
 from mpad.nn.compiled.rounds import AuthorsRound, Round
 from mpad.nn.gate import GatedUpdate, NeighboursOnly, update_backward, update_forward
 from mpad.nn.linear import Linear
@@ -42,17 +42,19 @@ class MessagePassing(nn.Module):
         """H → H'."""
         if self.state is not None:  # one product for both
             return self._heard(*project_both(h, self.sent.weight, self.state.weight), neighbours)
-        if isinstance(h, Tensor) and isinstance(self.combine, GatedUpdate):
-            graph = in_c(neighbours, h)
+        if isinstance(h, Tensor) and isinstance(self.combine, GatedUpdate) and h.shape[-1] == self.sent.in_features:
+            weights = self.sent.weight, *self._weights(self.combine)
+            graph = in_c(neighbours, h, weights) if self.sent.in_features == self.width else None
             if graph is not None:
-                updated: Tensor = Round.apply(h, None, graph, self.sent.weight, *self._weights(self.combine))  # type: ignore[no-untyped-call]
+                updated: Tensor = Round.apply(h, None, graph, *weights)  # type: ignore[no-untyped-call]
                 return updated
         return self._heard(project(h, self.sent.weight), h, neighbours)
 
     def _heard(self, sent: Tensor, state: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H W₁, H W₀ → H'."""
         if isinstance(state, Tensor) and isinstance(self.combine, GatedUpdate):
-            weights, graph = self._weights(self.combine), in_c(neighbours, state)
+            weights = self._weights(self.combine)
+            graph = in_c(neighbours, state, weights)
             if graph is None:
                 updated: Tensor = _Step.apply(sent, state, neighbours, *weights)  # type: ignore[no-untyped-call]
             else:
@@ -79,6 +81,7 @@ class _Step(torch.autograd.Function):
         return updated
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         state, inbox, message, rzc, reset_h, w2, b2, *gate = ctx.saved_tensors
         kept, hear = (message, rzc, reset_h), (w2, b2, True)
@@ -108,12 +111,11 @@ class AuthorsMessagePassing(nn.Module):
 
     def forward(self, h: Tensor | RepeatedRows | StackedRows, neighbours: Neighbours) -> Tensor:
         """H → H'."""
-        maps_too = isinstance(h, Tensor) and h.shape[-1] == self.enter.out_features
+        maps_too = isinstance(h, Tensor) and h.shape[-1] == self.enter.in_features == self.enter.out_features
         entered = h if maps_too and isinstance(h, Tensor) else project(h, self.enter.weight)
-        if self.training and isinstance(self.combine, GatedUpdate) and entered.shape[-2] >= 2:
-            graph = in_c(neighbours, entered)
-            if graph is not None:
-                return self._whole(entered, graph, maps_too, self.combine)
+        whole = self._whole(entered, neighbours, maps_too)
+        if whole is not None:
+            return whole
         if maps_too:
             entered = project(h, self.enter.weight)
         x = self.state(self.enter_norm(entered, neighbours.counted, relu=True, before=self.enter.bias))
@@ -123,16 +125,21 @@ class AuthorsMessagePassing(nn.Module):
             return self.combine.hearing(x, heard, self.heard)
         return self.combine(x, self.heard(heard))
 
-    def _whole(self, h: Tensor, graph: Graph, maps_too: bool, gate: GatedUpdate) -> Tensor:
-        """The same in one call: H → H', or where H is mapped already, H V₁ → H'."""
-        norms = self.enter_norm, self.sent_norm
-        kept = [
-            (linear.bias.detach(), norm.running_mean, norm.running_var)
-            for linear, norm in zip((self.enter, self.sent), norms, strict=True)
-        ]
+    def _whole(self, h: Tensor, neighbours: Neighbours, maps_too: bool) -> Tensor | None:
+        """The same in one call: H → H', or where H is mapped already, H V₁ → H'. None where passes do it."""
+        enter, send, gate = self.enter_norm, self.sent_norm, self.combine
+        by_batch = enter.training and send.training and h.shape[-2] >= 2
+        alike = (enter.momentum, enter.eps) == (send.momentum, send.eps)
+        if not by_batch or not alike or enter.momentum is None or not isinstance(gate, GatedUpdate):
+            return None
         maps = self.enter.weight if maps_too else None, self.state.weight, self.state.bias, self.sent.weight
-        scales = [scale for norm in norms for scale in (norm.weight, norm.bias)]
+        scales = enter.weight, enter.bias, send.weight, send.bias
         weights = *maps, self.heard.weight, self.heard.bias, *gate.weights(), *scales
-        of = *kept, self.enter_norm.momentum, self.enter_norm.eps
+        first = self.enter.bias.detach(), enter.running_mean, enter.running_var
+        second = self.sent.bias.detach(), send.running_mean, send.running_var
+        graph = in_c(neighbours, h, (*weights, *first, *second))
+        if graph is None:
+            return None
+        of = first, second, enter.momentum, enter.eps
         updated: Tensor = AuthorsRound.apply(h, graph, of, *weights)  # type: ignore[no-untyped-call]
         return updated

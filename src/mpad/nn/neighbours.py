@@ -4,6 +4,7 @@ Three kinds of graph, each a linear map over rows with its transpose: for each r
 neighbours' rows (their weighted sum, without renormalisation).
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -241,9 +242,9 @@ class Path:
         return None if self._sizes is None else by_graphs.among_in_c(self._sizes, x, by_graphs.PATH, True)
 
 
-def in_c(neighbours: Neighbours, h: Tensor) -> by_graphs.Graph | None:
-    """The graph as whole rounds over such rows take it; None where they run pass by pass."""
-    if not compiled.run_on(h) or not isinstance(neighbours, WordNeighbours | Clique | Path):
+def in_c(neighbours: Neighbours, h: Tensor, weights: Sequence[Tensor | None]) -> by_graphs.Graph | None:
+    """The graph as whole rounds over such rows, with such weights, take it; None where they run pass by pass."""
+    if not isinstance(neighbours, WordNeighbours | Clique | Path) or not compiled.run_on(h, weights):
         return None
     return neighbours.in_c(h)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from mpad import native
 from mpad.nn import compiled, kernels
@@ -62,7 +63,7 @@ class _Attend(torch.autograd.Function):
             from mpad.nn.kernels.attention import attend
 
             y, score, alpha, pooled = attend(words, w, bias, v, *groups.runs, bounded)
-        elif groups.sizes is not None and compiled.run_on(h):
+        elif groups.sizes is not None and compiled.run_on(h, (w, bias, v)):
             y, score, alpha, pooled = by_groups.attend(words, w, bias, v, groups.sizes, bounded)
         else:
             y = words @ w.mT
@@ -80,6 +81,7 @@ class _Attend(torch.autograd.Function):
         return pooled, alpha, behind.clone()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         h, w, y, v, score, alpha = ctx.saved_tensors
         g, _, g_behind = gradients
@@ -89,7 +91,7 @@ class _Attend(torch.autograd.Function):
 
             base, size = ctx.groups.runs
             d_h, d_y, d_v = attend_backward(g, g_behind, h, w, y, v, score, alpha, base, size, ctx.bounded)
-        elif ctx.groups.sizes is not None and compiled.run_on(h):
+        elif ctx.groups.sizes is not None and compiled.run_on(h, (w, v)):
             rest = y, v, score, alpha, ctx.groups.sizes, ctx.bounded
             d_h, of_w, of_bias, d_v = by_groups.attend_backward(g, g_behind, words, w, *rest)
             return d_h, of_w, of_bias if ctx.has_bias else None, d_v, None, None, None
@@ -152,14 +154,15 @@ def read_whole(
 ) -> tuple[Tensor, Tensor] | None:
     """ReLU(BN(CONCAT(READOUT(H) of each round)) W + b) and the attention, in one call; None where passes do it."""
     h, first = states[0], readouts[0]
-    behind = h.shape[-2] > n_words
-    taken = norm.training and groups.sizes is not None and groups.n >= 2 and compiled.run_on(h)
-    if not taken or behind != first.skip or not native.fits(dense.in_features):
+    rows = n_words + (groups.n if first.skip else 0)
+    if not norm.training or groups.sizes is None or groups.n < 2 or any(h.shape[-2] != rows for h in states):
         return None
-    assert groups.sizes is not None and norm.running_mean is not None and norm.running_var is not None
-    authors, running = first.attention.dense is not None, (norm.running_mean, norm.running_var)
-    of = Reading(groups.sizes, n_words, len(states), behind, authors, running, norm.momentum or 0.0, norm.eps)
     weights = [weight for readout in readouts for weight in readout.attention.weights()]
     learnt = *weights, norm.weight, norm.bias, dense.weight, dense.bias
+    assert norm.running_mean is not None and norm.running_var is not None
+    authors, running = first.attention.dense is not None, (norm.running_mean, norm.running_var)
+    if not compiled.run_on(h, (*states, *learnt, *running)) or not native.fits(dense.in_features):
+        return None
+    of = Reading(groups.sizes, n_words, len(states), first.skip, authors, running, norm.momentum or 0.0, norm.eps)
     found: tuple[Tensor, Tensor] = Readouts.apply(of, *states, *learnt)  # type: ignore[no-untyped-call]
     return found

@@ -26,9 +26,13 @@ def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[F
     global _pool
     if len(parts) < 2 or cores() < 2:
         return [work(part) for part in parts]
-    if _pool is None:
-        _pool = ThreadPoolExecutor(cores(), "mpad")
-    return list(_pool.map(work, parts))
+    try:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(cores(), "mpad")
+        found = _pool.map(work, parts)
+    except RuntimeError:  # the main thread has ended, and Python starts no others any more
+        return [work(part) for part in parts]
+    return list(found)
 
 
 def _forget() -> None:

@@ -1,7 +1,9 @@
 """MPAD's answers in NumPy alone: the same network as `models.mpad`, at prediction only, with its weights folded."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +40,20 @@ class Network:
             self._sentences = fold_level(weights, "sentences", config, steps, master=False)
         self._classes = linear(weights, "classes")
         self._table = WordTable(self._words.steps[0], vectors, config.master_node and config.renormalise)
-        self._whole = whole_level(config, self._words, self._table)
+
+    @cached_property
+    def _whole(self) -> WholeLevel | None:
+        return whole_level(self.config, self._words, self._table)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_whole"}  # C's pointers are not copied
 
     def __call__(self, graphs: PackedGraphs) -> Answer:
         """Answer on every document."""
         # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
         # filled: what an earlier call left there may be "invalid", though nothing of it reaches the sums.
         with np.errstate(invalid="ignore"):
-            if self._whole is not None and compiled.there():
+            if compiled.there() and self._whole is not None:
                 return self._answer_whole(self._whole, graphs)
             prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
             times = _COMPILED if compiled.takes(len(graphs.words), self.config.hidden) else 1

@@ -70,6 +70,11 @@ class WholeLevel:
 
     def prepare(self, graphs: PackedGraphs) -> "WholeAnswers":
         """Room for the answers on these graphs, whose words the table knows."""
+        words = graphs.words
+        if len(words) and (words.min() < 0 or words.max() >= self._nobody):
+            raise IndexError(
+                f"words are numbered 0 to {self._nobody - 1}, but these graphs have {words.min()} to {words.max()}"
+            )
         return WholeAnswers(self, graphs)
 
 

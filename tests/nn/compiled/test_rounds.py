@@ -46,7 +46,7 @@ def by_passes(monkeypatch):
 
     def call(function):
         with monkeypatch.context() as patch:
-            patch.setattr(messages, "in_c", lambda neighbours, h: None)
+            patch.setattr(messages, "in_c", lambda *given: None)
             patch.setattr(mpad, "read_whole", lambda *given: None)
             return function()
 
@@ -206,3 +206,68 @@ def test_rows_that_are_not_the_graphs_are_refused(kind):
     batch = batch_of(FEW)
     with pytest.raises(ValueError, match=str(rows_of(kind, batch))):
         MessagePassing(16, 16, gated=True, first=False)(torch.zeros(3, 16), GRAPHS[kind](batch))
+
+
+def network_of(authors=True, **options):
+    torch.manual_seed(0)
+    network = MPAD(MPADConfig(3, 20, 40, "clique", **{"hidden": 16, "authors": authors, "dropout": 0.0, **options}))
+    network.vectors.normal_()
+    return network
+
+
+def test_norms_that_are_frozen_stay_so():
+    network, batch = network_of(), batch_of(FEW)
+    expected = network.eval()(batch).logits
+    for module in network.train().modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.eval()
+    before = {name: value.clone() for name, value in network.named_buffers()}
+    assert torch.allclose(network(batch).logits, expected, atol=1e-5)
+    assert all(torch.equal(value, before[name]) for name, value in network.named_buffers())
+
+
+@pytest.mark.parametrize("authors", [True, False])
+@pytest.mark.parametrize("part", ["words.steps.1", "words.readouts", "words.norm", "words.dense", "sentences.steps.0"])
+def test_parts_of_another_type_are_left_to_torch_which_refuses_them(part, authors):
+    network = network_of(authors)
+    network.get_submodule(part).double()
+    with pytest.raises(RuntimeError):
+        network(batch_of(FEW))
+
+
+@pytest.mark.parametrize(
+    "weight", ["words.steps.0.enter_norm.weight", "words.norm.weight", "words.steps.1.sent.weight"]
+)
+def test_a_weight_that_changed_before_the_gradient_was_taken_is_noticed(weight):
+    network = network_of()
+    loss = network(batch_of(FEW)).logits.sum()
+    with torch.no_grad():
+        network.get_parameter(weight).mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("authors", [True, False])
+def test_gradients_of_gradients_are_refused(authors):
+    network = network_of(authors)
+    loss = network(batch_of(FEW)).logits.square().sum()
+    weight = network.words.steps[1].sent.weight
+    (gradient,) = torch.autograd.grad(loss, weight, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.square().sum().backward()
+
+
+def test_scales_that_do_not_lie_end_to_end(by_passes):
+    network, batch = network_of(), batch_of(FEW)
+    expected = copy.deepcopy(network)(batch).logits
+    norm = network.words.steps[0].enter_norm
+    norm.weight = torch.nn.Parameter(torch.stack([norm.weight.detach(), torch.zeros(16)], dim=1)[:, 0])
+    assert norm.weight.stride() == (2,)
+    assert torch.allclose(network(batch).logits, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("step", [MessagePassing, AuthorsMessagePassing])
+def test_rows_of_another_width_are_refused(step):
+    batch = batch_of(FEW)
+    with pytest.raises(RuntimeError):
+        step(64, 32, gated=True, first=False)(torch.zeros(batch.n_graphs, 32), Path(batch))

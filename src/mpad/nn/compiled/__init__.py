@@ -41,9 +41,10 @@ def takes(x: Tensor) -> bool:
     return x.is_cpu and x.dtype == torch.float32 and library() is not None
 
 
-def run_on(h: Tensor) -> bool:
-    """Whether they take these rows."""
-    return takes(h) and h.ndim == 2 and native.fits(h.shape[1])
+def run_on(h: Tensor, weights: Sequence[Tensor | None] = ()) -> bool:
+    """Whether they take these rows, and weights of their kind."""
+    alike = all(weight is None or (weight.dtype == h.dtype and weight.is_cpu) for weight in weights)
+    return takes(h) and h.ndim == 2 and native.fits(h.shape[1]) and alike
 
 
 def call(name: str, of: ctypes.Structure) -> None:

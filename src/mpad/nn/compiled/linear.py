@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call, run_on
@@ -40,6 +41,7 @@ class CompiledLinear(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """DY → dX, dW, db."""
         (x, y, weight), g = ctx.saved_tensors, by_rows(gradients[0])

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad import native
 from mpad.nn import compiled
@@ -37,6 +38,7 @@ class CompiledLoss(torch.autograd.Function):
         return loss
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         """Of the logits."""
         (gradient,) = ctx.saved_tensors

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad import native
 from mpad.nn import compiled
@@ -51,7 +52,7 @@ class CompiledNorm(torch.autograd.Function):
         before: Tensor | None,
     ) -> Tensor:
         """X → Y; moves the running averages."""
-        x = by_rows(x)
+        x, gamma, beta = by_rows(x), gamma.contiguous(), beta.contiguous()
         rows, width = x.shape
         kept, y = empty(2 + 2 * torch.get_num_threads(), width), empty(rows, width)
         arrays = x, gamma, beta, before, *running, kept[0], kept[1], kept[2], y
@@ -61,6 +62,7 @@ class CompiledNorm(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """DY → dX, dγ, dβ."""
         (x, gamma, beta, kept), g = ctx.saved_tensors, by_rows(gradients[0])

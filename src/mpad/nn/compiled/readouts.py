@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call
@@ -74,6 +75,7 @@ class Readouts(torch.autograd.Function):
         return out, alpha
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Of the vectors → of the Hs, and of the weights."""
         of, (kept, out, alpha, *rest), g = ctx.of, ctx.saved_tensors, by_rows(gradients[0])

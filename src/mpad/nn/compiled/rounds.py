@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call
@@ -68,6 +69,7 @@ class Round(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Of H' → of H, of H W₁, and of the weights."""
         (h, kept, w1, _, w2, _, _, *maps), g = ctx.saved_tensors, by_rows(gradients[0])
@@ -109,28 +111,31 @@ class AuthorsRound(torch.autograd.Function):
         rows, width = h.shape
         weights = [_end_to_end(weight) for weight in (v1, v2, c2, w1, w2, b2, *learnt[:4])]
         first, second, momentum, eps = norms
-        both = *learnt[4:6], *first, *learnt[6:], *second
+        scales = [weight.contiguous() for weight in learnt[4:]]
         given = (h, None) if v1 is not None else (None, h.contiguous())
         kept = empty(9 * rows * width + (3 * width + 7) * width)
         out, room = empty(rows, width), scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
-        arrays = *both, *given, *weights, kept, out, room
+        arrays = *scales[:2], *first, *scales[2:], *second, *given, *weights, kept, out, room
         shape = h.stride(0), rows, width, rows >= MANY, momentum, eps
         call("authors", _Authors(*graph.at(), *at(arrays), *shape))
-        ctx.save_for_backward(*given, kept, *weights)
-        ctx.graph, ctx.both = graph, both
+        ctx.save_for_backward(*given, kept, *scales, *weights)
+        ctx.graph = graph
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Of H' → of H or of H V₁, and of the weights."""
-        (h, entered, kept, v1, v2, _, w1, w2, b2, _, *maps), g = ctx.saved_tensors, by_rows(gradients[0])
+        (h, entered, kept, *rest), g = ctx.saved_tensors, by_rows(gradients[0])
+        (gamma1, beta1, gamma2, beta2), (v1, v2, _, w1, w2, b2, _, *maps) = rest[:4], rest[4:]
         rows, width = g.shape
         square = width * width
         sizes = [3 * square, 2 * square, square, square, 3 * width, width, width]
         sizes += [width, width, square, width, square, width, width, width, square, width]
         d_h, found = empty(rows, width), empty(sum(sizes))
         room = scratch(3 * rows * width + torch.get_num_threads() * update_room(width))
-        arrays = *ctx.both, g, h, entered, v1, v2, w1, w2, b2, *maps, kept, d_h, found, room
+        norms = gamma1, beta1, None, None, None, gamma2, beta2, None, None, None
+        arrays = *norms, g, h, entered, v1, v2, w1, w2, b2, *maps, kept, d_h, found, room
         shape = g.stride(0), 0 if h is None else h.stride(0), rows, width, rows >= MANY
         call("authors_back", _AuthorsBack(*ctx.graph.at(), *at(arrays), *shape))
         d_w, d_u, d_v, d_w2, d_bias, d_b2, _, *others = found.split(sizes)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad import native
 from mpad.nn.compiled import at, by_rows, call
@@ -52,6 +53,7 @@ class Embed(torch.autograd.Function):
         return _embed(table, words, False, key, dropped)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         """Of the table: zeros but for these rows."""
         (words,) = ctx.saved_tensors
@@ -76,6 +78,7 @@ class Drop(torch.autograd.Function):
         return _drop(x, key, dropped)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         """The same mask."""
         return _drop(gradients[0], *ctx.drawn), None, None
@@ -110,6 +113,7 @@ class Project(torch.autograd.Function):
         return y.split(ctx.width, dim=1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Of each slice → of the rows, and of the weights."""
         rows, index, weight = ctx.saved_tensors
