@@ -201,8 +201,8 @@ class Clique:
 
     def in_c(self, x: Tensor) -> by_graphs.Graph | None:
         """As whole rounds take it."""
-        sizes = self._sizes
-        return None if sizes is None else by_graphs.among_in_c(sizes, x, by_graphs.CLIQUE, self._renormalise)
+        sizes, n, kind = self._sizes, self._batch.n_graphs, by_graphs.CLIQUE
+        return None if sizes is None else by_graphs.among_in_c(sizes, n, x, kind, self._renormalise)
 
 
 class Path:
@@ -239,7 +239,8 @@ class Path:
 
     def in_c(self, x: Tensor) -> by_graphs.Graph | None:
         """As whole rounds take it."""
-        return None if self._sizes is None else by_graphs.among_in_c(self._sizes, x, by_graphs.PATH, True)
+        sizes, n = self._sizes, self._batch.n_graphs
+        return None if sizes is None else by_graphs.among_in_c(sizes, n, x, by_graphs.PATH, True)
 
 
 def in_c(neighbours: Neighbours, h: Tensor, weights: Sequence[Tensor | None]) -> by_graphs.Graph | None:

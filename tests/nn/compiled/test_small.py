@@ -16,10 +16,11 @@ TEXTS = ["a b. c. d e", "x", "", "a. b", "a. b. c. d. e. f"]
 
 @pytest.mark.parametrize("renormalise", [True, False])
 @pytest.mark.parametrize("path", [True, False])
-def test_sentences_hear_each_other(path, renormalise, by_torch):
+@pytest.mark.parametrize("width", [12, 600])
+def test_sentences_hear_each_other(path, renormalise, width, by_torch):
     batch = CorpusTensors(graphs_of_words(TEXTS, per="sentence")[0]).take(torch.arange(len(TEXTS)))
     torch.manual_seed(0)
-    x, bias = torch.randn(batch.n_graphs, 30)[:, 5:17], torch.randn(12)
+    x, bias = torch.randn(batch.n_graphs, width + 18)[:, 5 : 5 + width], torch.randn(width)
 
     def run():
         graph = Path(batch) if path else Clique(batch, renormalise)

@@ -94,10 +94,10 @@ def among(sizes: Tensor, x: Tensor, kind: int, renormalise: bool, bias: Tensor |
     return y
 
 
-def among_in_c(sizes: Tensor, x: Tensor, kind: int, renormalise: bool) -> Graph:
+def among_in_c(sizes: Tensor, sentences: int, x: Tensor, kind: int, renormalise: bool) -> Graph:
     """The same, for passes that hear on their way."""
-    if x.shape[0] != int(sizes.sum()):
-        raise ValueError(f"these documents have {int(sizes.sum())} sentences, but x has {x.shape[0]} rows")
+    if x.shape[0] != sentences:
+        raise ValueError(f"these documents have {sentences} sentences, but x has {x.shape[0]} rows")
     width = x.shape[1]
     of = _Among(*at((sizes, None, None, None)), width, sizes.shape[0], width, kind, renormalise)
     return Graph(None, of, (sizes,))
