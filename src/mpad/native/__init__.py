@@ -6,6 +6,7 @@ Everything that it computes has a NumPy or torch form beside the place that call
 import ctypes
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 LANES, _WIDEST, _VERSION = 16, 256, 14  # as in passes.c, and so are
 STRIP, BLOCK, PANEL = 24, 96, 64  # rows, rows, columns
@@ -25,6 +26,12 @@ def _load() -> ctypes.CDLL | None:
 
 
 library = _load()
+
+
+def at(array: Any) -> int:
+    """Where a NumPy array begins."""
+    assert array.flags.c_contiguous, "compiled passes read rows that lie end to end"
+    return int(array.__array_interface__["data"][0])
 
 
 def fields(arrays: str, numbers: str = "") -> list[tuple[str, type]]:

@@ -1,34 +1,53 @@
 /* What a prediction needs beside linear maps, for one kind of processor; see maps.h. */
 
-/* COMBINE of equation 6. Of row i: its state and what that adds to the gates are rows own[i] of `states` and `gates`,
- * what it was told are rows told[i] of `told_gates` and `told_new`, or, where told[i] < 0, rows -1 - told[i] of the
- * `rest`; without indices, rows i. Gates are halved: sigma(2 g) = (1 + tanh g) / 2; `u` is halved too. */
-static void NAME(combine)(const struct combine *of, long rows, long width, float *out) {
-    float reset[STRIP * WIDEST] __attribute__((aligned(64)));
-    float update[STRIP * WIDEST] __attribute__((aligned(64)));
+/* The gated update of equation 6: pre-activations g of both gates and c of the candidate, but for what was reset, and
+ * states x -> H'. Gates are halved: sigma(2 g) = (1 + tanh g) / 2; `reset_w` is halved too. */
+static void NAME(gate)(const float *x, float *g, float *c, const float *reset_w, long rows, long d, float *out) {
+    for (long r = 0; r < rows; r++)
+        for (long k = 0; k < d; k += V) {
+            vec *reset = (vec *)(g + r * 2 * d + k), *z = (vec *)(g + r * 2 * d + d + k);
+            *reset = (NAME(tanh)(*reset) + 1) * *(const vec *)(x + r * d + k);
+            *z = NAME(tanh)(*z) * 0.5f + 0.5f;
+        }
+    NAME(map)(g, 2 * d, rows, d, reset_w, d, d, 0, 1, c, d, TANH);
+    for (long r = 0; r < rows; r++)
+        for (long k = 0; k < d; k += V) {
+            vec state = *(const vec *)(x + r * d + k);
+            *(vec *)(out + r * d + k) =
+                state + *(const vec *)(g + r * 2 * d + d + k) * (*(const vec *)(c + r * d + k) - state);
+        }
+}
+
+/* COMBINE. Of row i: its state and what that adds to the gates are rows own[i] of `states` and `gates`, what it was told
+ * are rows told[i] of `told_gates` and `told_new`, or, where told[i] < 0, rows -1 - told[i] of the `rest`; without indices,
+ * rows i. */
+static void NAME(combine)(const struct combine *of, long rows, long d, float *out) {
+    float x[STRIP * WIDEST] __attribute__((aligned(64))), g[2 * STRIP * WIDEST] __attribute__((aligned(64)));
+    float c[STRIP * WIDEST] __attribute__((aligned(64)));
     for (long first = 0; first < rows; first += STRIP) {
-        long n = rows - first < STRIP ? rows - first : STRIP;
+        const long n = rows - first < STRIP ? rows - first : STRIP;
         for (long r = 0; r < n; r++) {
-            long i = of->own ? of->own[first + r] : first + r, j = of->told ? of->told[first + r] : first + r;
-            const float *state = of->states + i * width, *gates = of->gates + i * 2 * width;
-            const float *told = j < 0 ? of->rest_gates + (-1 - j) * 2 * width : of->told_gates + j * 2 * width;
-            const float *new = j < 0 ? of->rest_new + (-1 - j) * width : of->told_new + j * width;
-            for (long c = 0; c < width; c += V) {
-                vec g = NAME(tanh)(*(const vec *)(gates + c) + *(const vec *)(told + c)) + 1;
-                vec z = NAME(tanh)(*(const vec *)(gates + width + c) + *(const vec *)(told + width + c)) + 1;
-                *(vec *)(reset + r * width + c) = g * *(const vec *)(state + c);
-                *(vec *)(update + r * width + c) = z * 0.5f;
-                *(vec *)(out + (first + r) * width + c) = *(const vec *)(new + c);
+            const long row = first + r, i = of->own ? of->own[row] : row, j = of->told ? of->told[row] : row;
+            const float *gates = of->gates + i * 2 * d;
+            const float *told = j < 0 ? of->rest_gates + (-1 - j) * 2 * d : of->told_gates + j * 2 * d;
+            if (of->own && of->told && row + AHEAD < rows) {
+                const long next = of->own[row + AHEAD], k = of->told[row + AHEAD];
+                for (long at = 0; at < d; at += 16) {
+                    __builtin_prefetch(of->states + next * d + at);
+                    __builtin_prefetch(of->gates + next * 2 * d + at);
+                    __builtin_prefetch(of->gates + next * 2 * d + d + at);
+                    if (k < 0) continue;
+                    __builtin_prefetch(of->told_new + k * d + at);
+                    __builtin_prefetch(of->told_gates + k * 2 * d + at);
+                    __builtin_prefetch(of->told_gates + k * 2 * d + d + at);
+                }
             }
+            memcpy(x + r * d, of->states + i * d, d * sizeof(float));
+            memcpy(c + r * d, j < 0 ? of->rest_new + (-1 - j) * d : of->told_new + j * d, d * sizeof(float));
+            for (long k = 0; k < 2 * d; k += V)
+                *(vec *)(g + r * 2 * d + k) = *(const vec *)(gates + k) + *(const vec *)(told + k);
         }
-        NAME(affine)(reset, n, width, of->u, width, 0, 1, out + first * width, TANH);
-        for (long r = 0; r < n; r++) {
-            long i = of->own ? of->own[first + r] : first + r;
-            for (long c = 0; c < width; c += V) {
-                vec *h = (vec *)(out + (first + r) * width + c), s = *(const vec *)(of->states + i * width + c);
-                *h = s + *(const vec *)(update + r * width + c) * (*h - s);
-            }
-        }
+        NAME(gate)(x, g, c, of->u, n, d, out + first * d);
     }
 }
 

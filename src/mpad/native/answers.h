@@ -1,22 +1,5 @@
 /* Whole answers over graphs of words (mpad/runtime/whole.py), some graphs at a time, for one kind of processor; see
- * maps.h. Nothing between two rounds leaves the cache. Gates are halved, as in `combine`. */
-
-/* The gated update: pre-activations g of both gates and c of the candidate, but for what was reset, and states x -> H'. */
-static void NAME(gate)(const float *x, float *g, float *c, const float *reset_w, long rows, long d, float *out) {
-    for (long r = 0; r < rows; r++)
-        for (long k = 0; k < d; k += V) {
-            vec *reset = (vec *)(g + r * 2 * d + k), *z = (vec *)(g + r * 2 * d + d + k);
-            *reset = (NAME(tanh)(*reset) + 1) * *(const vec *)(x + r * d + k);
-            *z = NAME(tanh)(*z) * 0.5f + 0.5f;
-        }
-    NAME(map)(g, 2 * d, rows, d, reset_w, d, d, 0, 1, c, d, TANH);
-    for (long r = 0; r < rows; r++)
-        for (long k = 0; k < d; k += V) {
-            vec state = *(const vec *)(x + r * d + k);
-            *(vec *)(out + r * d + k) =
-                state + *(const vec *)(g + r * 2 * d + d + k) * (*(const vec *)(c + r * d + k) - state);
-        }
-}
+ * maps.h. Nothing between two rounds leaves the cache. */
 
 /* What some rows of `says` add up to, times `share`, with a bias and ReLU. */
 static void NAME(hear_words)(const struct answers *of, const int *words, const int *which, const float *weight, long n,
@@ -67,40 +50,15 @@ static void NAME(first_round)(const struct answers *of, long begin, long end, lo
     const long d = of->width;
     const struct answer_step *by = of->steps;
     float *heard = room, *message = heard + rows * d, *gates = message + rows * d, *new = gates + 2 * rows * d;
-    long *told = (long *)(new + rows * d);
+    long *told = (long *)(new + rows * d), *own = told + rows;
     const long rest = NAME(listen)(of, begin, end, heard, told);
     if (by->hear) NAME(affine)(heard, rest, d, by->hear, d, by->hear_b, 0, message, of->relu ? RELU : PLAIN);
     else message = heard;
     NAME(affine)(message, rest, d, by->gates, 2 * d, 0, 0, gates, PLAIN);
     NAME(affine)(message, rest, d, by->candidate, d, by->candidate_b, 0, new, PLAIN);
-    float x[STRIP * WIDEST] __attribute__((aligned(64))), g[2 * STRIP * WIDEST] __attribute__((aligned(64)));
-    float c[STRIP * WIDEST] __attribute__((aligned(64)));
-    const int *ids = of->words + of->node_start[begin];
-    for (long first = 0; first < rows; first += STRIP) {
-        const long n = rows - first < STRIP ? rows - first : STRIP;
-        for (long r = 0; r < n; r++) {
-            const long row = first + r, id = row < words ? ids[row] : of->nobody, j = told[row];
-            const float *own = of->gates + id * 2 * d;
-            const float *to_gates = j < 0 ? gates + (-1 - j) * 2 * d : of->told_gates + j * 2 * d;
-            if (row + AHEAD < words) {
-                const long next = ids[row + AHEAD], k = told[row + AHEAD];
-                for (long at = 0; at < d; at += 16) {
-                    __builtin_prefetch(of->states + next * d + at);
-                    __builtin_prefetch(of->gates + next * 2 * d + at);
-                    __builtin_prefetch(of->gates + next * 2 * d + d + at);
-                    if (k < 0) continue;
-                    __builtin_prefetch(of->told_new + k * d + at);
-                    __builtin_prefetch(of->told_gates + k * 2 * d + at);
-                    __builtin_prefetch(of->told_gates + k * 2 * d + d + at);
-                }
-            }
-            memcpy(x + r * d, of->states + id * d, d * sizeof(float));
-            memcpy(c + r * d, j < 0 ? new + (-1 - j) * d : of->told_new + j * d, d * sizeof(float));
-            for (long k = 0; k < 2 * d; k += V)
-                *(vec *)(g + r * 2 * d + k) = *(const vec *)(own + k) + *(const vec *)(to_gates + k);
-        }
-        NAME(gate)(x, g, c, by->reset, n, d, h + first * d);
-    }
+    for (long row = 0; row < rows; row++) own[row] = row < words ? of->words[of->node_start[begin] + row] : of->nobody;
+    const struct combine all = {own, told, of->states, of->gates, of->told_gates, of->told_new, gates, new, by->reset};
+    NAME(combine)(&all, rows, d, h);
 }
 
 static void NAME(next_round)(const struct answers *of, const struct answer_step *by, long begin, long end, long rows,
@@ -145,10 +103,8 @@ static void NAME(answer)(const struct answers *of, long begin, long end) {
                      of->alpha + t * of->nodes + at, pooled);
         if (by->dense) NAME(affine)(pooled, groups, d, by->dense, d, by->dense_b, 0, mapped, RELU);
         const float *from = by->dense ? mapped : pooled;
-        for (long g = 0; g < groups; g++) {
-            float *to = of->read + (begin + g) * all + t * each;
-            memcpy(to, from + g * d, d * sizeof(float));
-            if (of->master) memcpy(to + d, h + (words + g) * d, d * sizeof(float));
-        }
+        float *to = of->read + begin * all + t * each;
+        copy_rows(to, all, from, d, groups, d);
+        if (of->master) copy_rows(to + d, all, h + words * d, d, groups, d);
     }
 }

@@ -18,6 +18,10 @@ enum { PLAIN, RELU, TANH, SIGMOID };
 #define AHEAD 6   /* rows that are fetched before they are needed */
 #define FEW 12288 /* numbers that are not worth a second thread */
 
+static void copy_rows(float *to, long to_row, const float *from, long from_row, long rows, long width) {
+    for (long r = 0; r < rows; r++) memcpy(to + r * to_row, from + r * from_row, width * sizeof(float));
+}
+
 #include "batches.h"
 #include "reading.h"
 #include "small.h"

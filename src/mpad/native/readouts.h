@@ -40,10 +40,6 @@ static struct reading_parts reading_parts(float *of_rounds, long round, long wor
     return (struct reading_parts){y, score, pooled, pooled + groups * d};
 }
 
-static void copy_rows(float *to, long to_row, const float *from, long from_row, long rows, long width) {
-    for (long r = 0; r < rows; r++) memcpy(to + r * to_row, from + r * from_row, width * sizeof(float));
-}
-
 void mpad_readouts(const struct readouts *of, long threads) {
     const long words = of->words, groups = of->groups, d = of->width, each = of->behind ? 2 * d : d, all = of->n * each;
     const struct read_parts whole = read_parts(of->kept, groups, all);

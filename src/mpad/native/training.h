@@ -197,7 +197,7 @@ static void NAME(linear_back)(const struct linear_back *of, long first, long las
         const float *g = of->g + at * of->g_row;
         long g_row = of->g_row;
         if (of->y) {
-            for (long r = 0; r < n; r++) memcpy(masked + r * of->n_out, g + r * g_row, of->n_out * sizeof(float));
+            copy_rows(masked, of->n_out, g, g_row, n, of->n_out);
             NAME(silence)(masked, of->y + at * of->n_out, n * of->n_out);
             g = masked, g_row = of->n_out;
         }

@@ -42,9 +42,10 @@ class MessagePassing(nn.Module):
         """H → H'."""
         if self.state is not None:  # one product for both
             return self._heard(*project_both(h, self.sent.weight, self.state.weight), neighbours)
-        if isinstance(h, Tensor) and isinstance(self.combine, GatedUpdate) and h.shape[-1] == self.sent.in_features:
+        square = isinstance(h, Tensor) and h.shape[-1] == self.sent.in_features == self.width
+        if square and isinstance(h, Tensor) and isinstance(self.combine, GatedUpdate):
             weights = self.sent.weight, *self._weights(self.combine)
-            graph = in_c(neighbours, h, weights) if self.sent.in_features == self.width else None
+            graph = in_c(neighbours, h, weights)
             if graph is not None:
                 updated: Tensor = Round.apply(h, None, graph, *weights)  # type: ignore[no-untyped-call]
                 return updated

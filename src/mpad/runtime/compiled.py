@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad import native
+from mpad.graph.packed import PackedGraphs
+from mpad.native import at
 from mpad.runtime.answer import Floats
 
 Ints = NDArray[np.int64]
@@ -48,10 +50,11 @@ def takes(rows: int, width: int) -> bool:
     return _library is not None and rows >= _FEW and native.fits(width)
 
 
-def at(x: NDArray[Any]) -> int:
-    """Where an array begins."""
-    assert x.flags.c_contiguous, "compiled passes read rows that lie end to end"
-    return int(x.__array_interface__["data"][0])
+def arrays_of(graphs: PackedGraphs) -> list[NDArray[Any]]:
+    """Starts of nodes and edges; words; sources, targets and weights of edges, as C reads them."""
+    kinds = {"node_start": np.int64, "edge_start": np.int64, "weight": np.float32}
+    names = "node_start", "edge_start", "words", "source", "target", "weight"
+    return [np.ascontiguousarray(getattr(graphs, name), kinds.get(name, np.int32)) for name in names]
 
 
 def affine(x: Floats, w: Floats, b: Floats | None, how: int) -> Floats:

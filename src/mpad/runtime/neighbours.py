@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.graph.packed import PackedGraphs
+from mpad.native import at
 from mpad.runtime import compiled
 from mpad.runtime.answer import Floats
 from mpad.runtime.compiled import Ints
@@ -55,16 +56,14 @@ class WordGraphs:
 
     def in_c(self, begin: int, end: int) -> compiled.GraphsOfWords:
         """Graphs begin … end − 1, for compiled passes."""
-        node_start, edge_start, *edges = self._places
+        node_start, edge_start, _, *edges = self._places
         parts = node_start + 8 * begin, edge_start + 8 * begin, *edges
         return compiled.GraphsOfWords(*parts, end - begin, self.master, self._renormalise)
 
     @cached_property
     def _places(self) -> list[int]:
-        packed, kinds = self.packed, {"node_start": np.int64, "edge_start": np.int64, "weight": np.float32}
-        names = ("node_start", "edge_start", "source", "target", "weight")
-        self._held = [np.ascontiguousarray(getattr(packed, name), kinds.get(name, np.int32)) for name in names]
-        return [compiled.at(array) for array in self._held]
+        self._held = compiled.arrays_of(self.packed)
+        return [at(array) for array in self._held]
 
     def sum_several(self, x: Floats, to: Floats, begin: int, end: int) -> None:
         """Write what those of nodes begin … end − 1 hear that have several edges, or one of another weight than 1."""

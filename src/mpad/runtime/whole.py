@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from mpad import native
 from mpad.graph.packed import PackedGraphs
 from mpad.models.config import MPADConfig
+from mpad.native import at
 from mpad.runtime.answer import Floats
-from mpad.runtime.compiled import at
+from mpad.runtime.compiled import arrays_of
 from mpad.runtime.fold import FoldedLevel, Read, Step
 from mpad.runtime.maps import Affine
 from mpad.runtime.table import WordTable
@@ -48,7 +49,7 @@ class WholeLevel:
     """A level's weights and tables as C reads them; several threads may ask it at once."""
 
     def __init__(self, config: MPADConfig, level: FoldedLevel, table: WordTable) -> None:
-        self._config, self._held = config, (level, table)
+        self._config = config
         library: Any = native.library
         self._library = library
         library.mpad_answers.argtypes = [POINTER(_Answers), c_long, c_long]
@@ -101,9 +102,7 @@ class WholeAnswers:
 
     def __init__(self, level: WholeLevel, graphs: PackedGraphs) -> None:
         config, self._level = level._config, level
-        kinds = {"node_start": np.int64, "edge_start": np.int64, "weight": np.float32}
-        names = "node_start", "edge_start", "words", "source", "target", "weight"
-        self._arrays = [np.ascontiguousarray(getattr(graphs, name), kinds.get(name, np.int32)) for name in names]
+        self._arrays = arrays_of(graphs)
         starts, width, n = self._arrays[0], config.hidden, len(level._steps)
         graph_count, nodes = len(starts) - 1, len(self._arrays[2])
         self.read = np.empty((graph_count, n * width * (2 if config.master_node else 1)), np.float32)
@@ -115,7 +114,7 @@ class WholeAnswers:
     def answer(self, first: int, last: int) -> None:
         """Fill in those of graphs first … last − 1."""
         level, width = self._level, self._shape[1]
-        scratch = np.empty(self._rows * (8 * width + 2), np.float32)
+        scratch = np.empty(self._rows * (8 * width + 4), np.float32)
         (says, states, gates), (told_gates, told_new) = level._tables
         tables = says, states, gates, told_gates, told_new, addressof(level._steps), addressof(level._reads)
         room = at(self.read), at(self.attention), at(scratch)

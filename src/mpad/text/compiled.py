@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad import native
+from mpad.native import at
 
 _FIRST = 1 << 13  # words that there is room for at first
 
@@ -59,9 +60,9 @@ class WordNumbers:
         library: Any = native.library
         word, to, done = np.empty(len(data) + 2, np.uint8), np.empty(len(data), np.int32), c_long()
         of = self._in_c()
-        texts = c_void_p(_at(data)), c_long(len(data)), c_int(lower), c_long(spare)
+        texts = c_void_p(at(data)), c_long(len(data)), c_int(lower), c_long(spare)
         library.mpad_read_words.restype = c_long
-        count = library.mpad_read_words(byref(of), *texts, c_void_p(_at(word)), c_void_p(_at(to)), byref(done))
+        count = library.mpad_read_words(byref(of), *texts, c_void_p(at(word)), c_void_p(at(to)), byref(done))
         if not spare:
             self.n = of.n
         return to[:count].copy(), done.value
@@ -77,8 +78,4 @@ class WordNumbers:
 
     def _in_c(self) -> _Words:
         arrays = self._letters, self._start, self._hash, self._slots
-        return _Words(*[_at(array) for array in arrays], self.n, len(self._slots), len(self._hash), len(self._letters))
-
-
-def _at(array: NDArray[Any]) -> int:
-    return int(array.__array_interface__["data"][0])
+        return _Words(*[at(array) for array in arrays], self.n, len(self._slots), len(self._hash), len(self._letters))

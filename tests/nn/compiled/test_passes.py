@@ -45,17 +45,13 @@ def update(rows, width, hears, relu, before):
 @pytest.mark.parametrize(("hears", "relu", "before"), [(True, True, True), (True, False, False), (False, False, False)])
 @pytest.mark.parametrize(("rows", "width"), [(1, 16), (77, 48), (300, 64), (130, 128), (50, 256), (0, 16)])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_an_update_and_its_gradients(rows, width, hears, relu, before, threads, by_torch):
-    count = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        run = update(rows, width, hears, relu, before)
+def test_an_update_and_its_gradients(rows, width, hears, relu, before, threads, by_torch, on_threads):
+    run = update(rows, width, hears, relu, before)
+    with on_threads(threads):
         for ours, theirs in zip(run(), by_torch(run), strict=True):
             assert (ours is None) == (theirs is None)
             if ours is not None:
                 assert torch.allclose(ours, theirs, atol=1e-4, rtol=1e-4)
-    finally:
-        torch.set_num_threads(count)
 
 
 @built

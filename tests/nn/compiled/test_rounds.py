@@ -85,7 +85,7 @@ def counted(monkeypatch, function):
 @pytest.mark.parametrize("kind", GRAPHS)
 @pytest.mark.parametrize("step", [MessagePassing, AuthorsMessagePassing])
 @pytest.mark.parametrize(("width", "threads"), [(16, 1), (48, 2), (64, 2), (128, 3)])
-def test_a_round_and_its_gradients(kind, step, width, threads, by_passes, monkeypatch):
+def test_a_round_and_its_gradients(kind, step, width, threads, by_passes, on_threads, monkeypatch):
     torch.manual_seed(width)
     batch = batch_of()
     module = step(width, width, gated=True, first=False)
@@ -99,12 +99,8 @@ def test_a_round_and_its_gradients(kind, step, width, threads, by_passes, monkey
         return y, own.grad
 
     calls = counted(monkeypatch, rounds.Round if step is MessagePassing else rounds.AuthorsRound)
-    count = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with on_threads(threads):
         agree(run, module, by_passes)
-    finally:
-        torch.set_num_threads(count)
     assert len(calls) == 1
 
 
@@ -131,7 +127,7 @@ def test_the_first_round_takes_rows_that_repeat(step, by_passes, monkeypatch):
 @pytest.mark.parametrize("master", [True, False])
 @pytest.mark.parametrize(("width", "steps"), [(16, 1), (48, 2), (64, 2), (16, 4)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_level_and_its_gradients(authors, master, width, steps, threads, by_passes, monkeypatch):
+def test_a_level_and_its_gradients(authors, master, width, steps, threads, by_passes, on_threads, monkeypatch):
     torch.manual_seed(steps)
     batch = batch_of(FEW)
     config = MPADConfig(2, width, 50, "clique", hidden=width, authors=authors, steps=steps, master_node=master)
@@ -147,12 +143,8 @@ def test_a_level_and_its_gradients(authors, master, width, steps, threads, by_pa
         return vectors, attention, own.grad
 
     calls = counted(monkeypatch, readouts.Readouts)
-    count = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with on_threads(threads):
         agree(run, module, by_passes)
-    finally:
-        torch.set_num_threads(count)
     assert len(calls) == 1
 
 

@@ -56,7 +56,7 @@ def test_dropped_numbers_and_their_gradients(shape, by_torch):
 
 @pytest.mark.parametrize("width", [16, 48, 64])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_projections_of_rows_that_repeat(width, threads, by_torch):
+def test_projections_of_rows_that_repeat(width, threads, by_torch, on_threads):
     torch.manual_seed(width)
     rows = RepeatedRows(torch.randn(9, 30, requires_grad=True), torch.randint(10, (70,)))
     first, second = (torch.randn(width, 30, requires_grad=True) for _ in range(2))
@@ -67,13 +67,9 @@ def test_projections_of_rows_that_repeat(width, threads, by_torch):
         loss = (a**2).sum() + (b**3).sum() + (c * a).sum()
         return a, b, c, *torch.autograd.grad(loss, [first, second, rows.distinct])
 
-    count = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with on_threads(threads):
         for ours, theirs in zip(run(), by_torch(run), strict=True):
             assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-3)
-    finally:
-        torch.set_num_threads(count)
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(16, 16), (64, 64), (64, 48), (128, 256), (48, 160)])

@@ -57,6 +57,11 @@ def at(arrays: Sequence[Tensor | None]) -> list[int | None]:
     return [None if array is None else array.data_ptr() for array in arrays]
 
 
+def end_to_end(weights: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The same weights with no gaps between their rows."""
+    return [None if weight is None else weight.contiguous() for weight in weights]
+
+
 def by_rows(x: Tensor) -> Tensor:
     """The same with numbers of a row side by side, and a place for every row."""
     return x if x.stride(1) == 1 and x.stride(0) != 0 else x.contiguous()

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from mpad import native
-from mpad.nn.compiled import at, by_rows, call
+from mpad.nn.compiled import at, by_rows, call, end_to_end
 from mpad.nn.compiled.memory import empty, scratch
 
 _NORM = "gamma beta before running_mean running_var"
@@ -57,7 +57,7 @@ class Readouts(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, of: Reading, *given: Tensor) -> tuple[Tensor, Tensor]:
         """Hs and weights → (groups, width), (rounds, words)."""
-        states, weights = [by_rows(h) for h in given[: of.rounds]], [_dense(w) for w in given[of.rounds :]]
+        states, weights = [by_rows(h) for h in given[: of.rounds]], end_to_end(given[of.rounds :])
         groups, width = of.sizes.shape[0], states[0].shape[1]
         every = of.rounds * width * (1 + of.behind)
         kept = empty(2 * every * (1 + groups) + of.rounds * (of.words * (width + 1) + 2 * groups * width))
@@ -107,10 +107,6 @@ class Readouts(torch.autograd.Function):
 def _each(of: Reading) -> int:
     """Weights of a round."""
     return 5 if of.authors else 3
-
-
-def _dense(weight: Tensor | None) -> Tensor | None:
-    return None if weight is None else weight.contiguous()
 
 
 def _rounds(

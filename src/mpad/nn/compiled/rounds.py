@@ -8,11 +8,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from mpad import native
-from mpad.nn.compiled import at, by_rows, call
+from mpad.nn.compiled import at, by_rows, call, end_to_end
 from mpad.nn.compiled.memory import empty, scratch
 from mpad.nn.compiled.neighbours import Graph
-from mpad.nn.compiled.update import MANY
+from mpad.nn.compiled.update import update_room
 
+_MANY = 512  # rows; for fewer, merging W₂ into W costs more than it saves
 _GRAPH = "words sentences"
 _NORMS = "gamma1 beta1 before1 mean1 var1 gamma2 beta2 before2 mean2 var2"
 
@@ -60,7 +61,7 @@ class Round(torch.autograd.Function):
         h, sent = by_rows(h), None if sent is None else by_rows(sent)
         rows, width = h.shape
         kept, out, room = empty(5 * rows * width), empty(rows, width), scratch(7 * width * width)
-        weights = [_end_to_end(weight) for weight in (w1, b1, w2, b2, *gate)]
+        weights = end_to_end((w1, b1, w2, b2, *gate))
         arrays = h, sent, *weights, kept, out, room
         shape = h.stride(0), 0 if sent is None else sent.stride(0), rows, width
         call("round", _Round(*graph.at(), *at(arrays), *shape))
@@ -109,14 +110,13 @@ class AuthorsRound(torch.autograd.Function):
         """
         h = by_rows(h)
         rows, width = h.shape
-        weights = [_end_to_end(weight) for weight in (v1, v2, c2, w1, w2, b2, *learnt[:4])]
+        weights, scales = end_to_end((v1, v2, c2, w1, w2, b2, *learnt[:4])), end_to_end(learnt[4:])
         first, second, momentum, eps = norms
-        scales = [weight.contiguous() for weight in learnt[4:]]
         given = (h, None) if v1 is not None else (None, h.contiguous())
         kept = empty(9 * rows * width + (3 * width + 7) * width)
         out, room = empty(rows, width), scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
         arrays = *scales[:2], *first, *scales[2:], *second, *given, *weights, kept, out, room
-        shape = h.stride(0), rows, width, rows >= MANY, momentum, eps
+        shape = h.stride(0), rows, width, rows >= _MANY, momentum, eps
         call("authors", _Authors(*graph.at(), *at(arrays), *shape))
         ctx.save_for_backward(*given, kept, *scales, *weights)
         ctx.graph = graph
@@ -136,19 +136,10 @@ class AuthorsRound(torch.autograd.Function):
         room = scratch(3 * rows * width + torch.get_num_threads() * update_room(width))
         norms = gamma1, beta1, None, None, None, gamma2, beta2, None, None, None
         arrays = *norms, g, h, entered, v1, v2, w1, w2, b2, *maps, kept, d_h, found, room
-        shape = g.stride(0), 0 if h is None else h.stride(0), rows, width, rows >= MANY
+        shape = g.stride(0), 0 if h is None else h.stride(0), rows, width, rows >= _MANY
         call("authors_back", _AuthorsBack(*ctx.graph.at(), *at(arrays), *shape))
         d_w, d_u, d_v, d_w2, d_bias, d_b2, _, *others = found.split(sizes)
         d_gamma2, d_beta2, d_w1, _, d_v2, d_c2, d_gamma1, d_beta1, d_v1, _ = others
         of_w, of_u, of_v, of_w2, of_v2, of_w1 = (part.view(-1, width) for part in (d_w, d_u, d_v, d_w2, d_v2, d_w1))
         of_maps = None if v1 is None else d_v1.view(-1, width), of_v2, d_c2, of_w1, of_w2, d_b2
         return d_h, None, None, *of_maps, d_bias, of_w, of_u, of_v, d_gamma1, d_beta1, d_gamma2, d_beta2
-
-
-def _end_to_end(weight: Tensor | None) -> Tensor | None:
-    return None if weight is None else weight.contiguous()
-
-
-def update_room(width: int) -> int:
-    """Numbers that a thread needs for an update's derivative, the largest of a round's."""
-    return 7 * width * width + 5 * width + (5 * native.BLOCK + native.STRIP) * width

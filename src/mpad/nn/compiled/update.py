@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 from mpad import native
-from mpad.nn.compiled import at, by_rows, call
+from mpad.nn.compiled import at, by_rows, call, end_to_end
 from mpad.nn.compiled.memory import empty, kept, scratch
-
-MANY = 512  # rows; for fewer, merging costs more than it saves
 
 Hear = tuple[Tensor, Tensor, bool]  # W₂, b₂, and whether a ReLU follows
 Gate = tuple[Tensor, Tensor, Tensor, Tensor]  # the biases, W, the gates' U, U
@@ -24,16 +22,13 @@ class _UpdateBack(Structure):
 
 
 def update_forward(h: Tensor, x: Tensor, hear: Hear | None, gate: Gate) -> tuple[Tensor, Tensor, Tensor]:
-    """What `nn.gate.update_forward` computes: H'; M, or X where M is a linear map of it; (R, Z, C)."""
+    """What `nn.gate.update_forward` computes: H'; M; (R, Z, C)."""
     h, x = by_rows(h), by_rows(x)
     rows, width = h.shape
-    hear, gate = _merged(rows, hear, gate)
-    bias, w, u, v = gate
     w2, b2, relu = hear or (None, None, False)
     message = x if hear is None else empty(rows, width)
     turned, rzc, out = scratch(7 * width, width), empty(rows, 3 * width), empty(rows, width)
-    maps = [_contiguous(weight) for weight in (w2, b2, bias, w, u, v)]
-    arrays = h, x, *maps, turned, message, rzc, out
+    arrays = h, x, *end_to_end((w2, b2, *gate)), turned, message, rzc, out
     call("update", _Update(*at(arrays), h.stride(0), x.stride(0), rows, width, relu))
     return out, message, rzc
 
@@ -52,30 +47,19 @@ def update_backward(
     g, h, x = by_rows(g), by_rows(h), x.contiguous()
     rows, width = h.shape
     square = width * width
-    own, (_, *maps) = _merged(rows, hear, gate)
+    w2, _, relu = hear or (None, None, False)
     sizes = 3 * square, 2 * square, square, square, 3 * width, width, width
-    room = sum(sizes) + (5 * native.BLOCK + native.STRIP) * width
+    room = update_room(width)
     d_h, d_x, found = empty(rows, width), empty(rows, width), scratch(torch.get_num_threads(), room)
-    weights = [_contiguous(weight) for weight in (None if own is None else own[0], *maps)]
-    arrays = g, h, x, message, rzc, *weights, d_h, d_x, found
-    shape = g.stride(0), h.stride(0), rows, width, own is not None and own[2], before, room
+    arrays = g, h, x, message, rzc, *end_to_end((w2, *gate[1:])), d_h, d_x, found
+    shape = g.stride(0), h.stride(0), rows, width, relu, before, room
     call("update_back", _UpdateBack(*at(arrays), *shape))
     parts = kept(found, sizes)
     d_w, d_u, d_v, d_w2 = (part.view(-1, width) for part in parts[:4])
     d_bias, d_b2, d_before = parts[4:]
-    if hear is not None and own is None:
-        (w2, b2, _), w = hear, gate[1]
-        d_w, d_w2, d_b2 = torch.addr(d_w @ w2.t(), d_bias, b2), w.t() @ d_w, d_bias @ w
     return d_h, d_x, d_before, d_w2, d_b2, d_bias, d_w, d_u, d_v
 
 
-def _contiguous(weight: Tensor | None) -> Tensor | None:
-    return None if weight is None else weight.contiguous()
-
-
-def _merged(rows: int, hear: Hear | None, gate: Gate) -> tuple[Hear | None, Gate]:
-    """A map of X without a ReLU merges into what the gate does with M: W (X W₂ + b₂) = X (W W₂) + W b₂."""
-    if hear is None or hear[2] or rows < MANY:
-        return hear, gate
-    (w2, b2, _), (bias, w, *rest) = hear, gate
-    return None, (torch.addmv(bias, w, b2), w @ w2, *rest)  # type: ignore[return-value]
+def update_room(width: int) -> int:
+    """Numbers that a thread needs for the derivative: what it has found, and what it works with."""
+    return 7 * width * width + 5 * width + (5 * native.BLOCK + native.STRIP) * width
