@@ -72,6 +72,7 @@ def save_random_model(texts: list[str], path: Path) -> None:
     save_model(
         DocumentModel(tokenizer, vocabulary, GraphConfig(), network, Labels(np.array(["no", "yes"]))),
         {},
+        {},
         path,
         __version__,
     )

@@ -9,5 +9,8 @@ def test_what_is_there_is_given():
 
 
 def test_what_is_missing_comes_with_its_cure():
-    with pytest.raises(MissingExtra, match=r"'no_such_module' is needed here: pip install 'mpad\[serve\]'"):
+    """The cure names packages that an index has, wherever mpad itself was installed from."""
+    with pytest.raises(MissingExtra, match=r"'no_such_module' is needed here: pip install 'fastapi>=.*' 'uvicorn>="):
         require("no_such_module", extra="serve")
+    with pytest.raises(MissingExtra, match=r"pip install 'matplotlib>=[\d.]+'$"):
+        require("no_such_module", extra="plots")

@@ -13,12 +13,14 @@ MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 # Stages from the top of the flow to the bottom; a module imports only its own stage and those above.
 STAGES = [
     ["version", "errors", "extras", "native"],
+    ["io", "model_card"],
     ["text"],
     ["graph"],
     ["sequence"],
     ["nn"],
     ["models"],
     ["labels", "inputs", "presets"],
+    ["inspection"],
     ["model_folder"],
     ["runtime"],
     ["training"],

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mpad.errors import InputError
 from mpad.inputs import as_seed, as_texts
+from mpad.inspection import warn_of_labels
 from mpad.labels import Labels, as_labels, learn_labels
 from mpad.text.vectors import random_rows
 from mpad.text_classifier import TextClassifier
@@ -86,6 +87,7 @@ def cross_validate_in_turn(
     if len(texts) != len(truth):
         raise InputError(f"X has {len(texts):,} documents but y has {len(truth):,} labels")
     labels = learn_labels(truth)
+    warn_of_labels(labels, truth)
     targets = labels.encode(truth)
     seeds = [as_seed(setting.random_state) for setting in settings]
     folds = _folds(cv, texts, truth, seeds[0])
@@ -100,8 +102,6 @@ def cross_validate_in_turn(
     ]
     trained = train_in_turn(tasks if watch else [replace(task, watched=None) for task in tasks], sink)
     for number, (task, history) in enumerate(zip(tasks, trained, strict=True)):
-        if not history.reports:
-            raise KeyboardInterrupt  # before the first epoch ended
         setting, fold = divmod(number, len(folds))
         best = history.reports[history.best_epoch - 1]
         estimator = clone(settings[setting])

@@ -1,11 +1,13 @@
 """A model over graphs of words: MPAD, with all that it needs to read raw text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs
@@ -29,6 +31,7 @@ class DocumentModel(TextModel):
     network: MPAD
     labels: Labels
     kind = "mpad"
+    _made: "_Made | None" = field(default=None, init=False, repr=False, compare=False)
 
     def packed(self, corpus: EncodedCorpus, texts: Sequence[str] = ()) -> PackedGraphs:
         """Ids → packed graphs, by document or by sentence as the variant wants."""
@@ -44,16 +47,19 @@ class DocumentModel(TextModel):
         On a CPU the answer comes from the NumPy runtime: a short document takes a tenth of the time that torch
         needs to start its operators.
         """
-        return self._network_in_numpy(packed) if self.device.type == "cpu" else self.answer_by_torch(packed)
+        return self._in_numpy(packed) if self.device.type == "cpu" else self.answer_by_torch(packed)
 
-    @cached_property
-    def _network_in_numpy(self) -> Network:
-        weights = {name: value.detach().numpy() for name, value in self.network.state_dict().items()}
-        weights.pop("vectors", None)
-        return Network(self.network.config, weights, self.network.vectors.detach().numpy())
+    @property
+    def _in_numpy(self) -> Network:
+        """The network for NumPy, with memory of its own; made anew where the weights have changed or moved."""
+        made = self._made
+        if made is None or made.stamp != _stamp(made.tensors) or made.tensors[0] is not self.network.vectors:
+            made = _Made.of(self.network)
+            object.__setattr__(self, "_made", made)
+        return made.network
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_network_in_numpy"}
+        return {**vars(self), "_made": None}
 
     def summary(self) -> dict[str, Any]:
         """Facts about the model, for people."""
@@ -66,3 +72,32 @@ class DocumentModel(TextModel):
             "window": self.graph_config.window,
             "directed": self.graph_config.directed,
         }
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A network for NumPy, and the tensors that it was made of.
+
+    torch may move or free a tensor's memory behind a NumPy view of it (to share it with another process), and
+    `load_state_dict` writes into it: so numbers are copied, and looked at again when tensors have changed.
+    """
+
+    network: Network
+    tensors: tuple[Tensor, ...]
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def of(cls, network: MPAD) -> "_Made":
+        """Copy a network's numbers; fixed vectors, which are rounded to float16, as such."""
+        kind = np.float32 if network.config.learn_vectors else np.float16
+        vectors: NDArray[Any] = np.array(network.vectors.detach().numpy(), kind)
+        if kind is np.float16 and not np.array_equal(vectors, network.vectors.detach().numpy()):
+            vectors = np.array(network.vectors.detach().numpy())  # somebody has put others in
+        weights = {name: np.array(x.detach().numpy()) for name, x in network.state_dict().items() if name != "vectors"}
+        tensors = network.vectors, *network.parameters(), *network.buffers()
+        return cls(Network(network.config, weights, vectors), tensors, _stamp(tensors))
+
+
+def _stamp(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    """Tells whether tensors have been written to, or moved."""
+    return tuple(number for tensor in tensors for number in (tensor._version, tensor.data_ptr()))

@@ -7,11 +7,15 @@ MPADError
 │   ├── DataFileError            a data file that cannot be read: names the file and the line
 │   └── VectorFileError          a word-vector file that cannot be read: names the file and byte or line
 ├── MissingExtra (ImportError)   an optional part is not installed: says which command installs it
+├── NotFinite (ArithmeticError)  a loss or an answer that is NaN or infinite: says what to change
 └── StoreError                   a saved model that cannot be written or loaded
     ├── MissingModelFile         a file of the folder is not there
     ├── FutureFormat             written by a newer version of mpad
+    ├── CheckpointError          a checkpoint that training cannot go on from
     ├── DamagedModel             a file is there but cannot be read as what it should be
     └── ShapeMismatch            a tensor does not fit the configuration beside it
+
+DataWarning (UserWarning)        data that can be used, but hardly as it was meant
 """
 
 
@@ -43,8 +47,16 @@ class MissingExtra(MPADError, ImportError):
     """An optional part is not installed."""
 
 
+class NotFinite(MPADError, ArithmeticError):
+    """A loss or an answer is NaN or infinite."""
+
+
 class StoreError(MPADError):
     """A saved model that cannot be written or loaded."""
+
+
+class CheckpointError(StoreError):
+    """A checkpoint that training cannot go on from."""
 
 
 class MissingModelFile(StoreError):
@@ -61,3 +73,7 @@ class DamagedModel(StoreError):
 
 class ShapeMismatch(StoreError):
     """A tensor does not fit the configuration beside it."""
+
+
+class DataWarning(UserWarning):
+    """Data that can be used, but hardly as it was meant."""

@@ -1,14 +1,28 @@
 """Optional dependencies, imported when first needed."""
 
+import re
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires
 from types import ModuleType
 
 from mpad.errors import MissingExtra
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Give the module, or say which extra brings it."""
+    """Give the module, or say which command brings all that the extra needs."""
     try:
         return import_module(module)
     except ImportError:
-        raise MissingExtra(f"'{module}' is needed here: pip install 'mpad[{extra}]'") from None
+        packages = " ".join(_packages(extra)) or f"'mpad[{extra}]'"
+        raise MissingExtra(f"'{module}' is needed here: pip install {packages}") from None
+
+
+def _packages(extra: str) -> list[str]:
+    """What the extra stands for, by packages: these can be installed wherever mpad itself came from."""
+    try:
+        lines = requires("mpad") or []
+    except PackageNotFoundError:  # run from its sources
+        return []
+    own = re.compile(rf"extra == ['\"]{re.escape(extra)}['\"]")
+    named = [line.partition(";")[0].strip() for line in lines if own.search(line)]
+    return [f"'{name}'" if re.search(r"[<>=!~\[]", name) else name for name in named if not name.startswith("mpad[")]

@@ -4,14 +4,14 @@ Two kinds of task: one label a document (softmax over the classes), and many lab
 indicator matrix (one sigmoid a column).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.errors import InputError
+from mpad.errors import InputError, NotFinite
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Labels:
 
     def probabilities(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Logits → probabilities: rows that sum to 1, or one independent probability a label."""
+        _check_finite(logits)
         scores = logits.astype(np.float64)
         if self.multilabel:
             return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores, -500, 500))))
@@ -49,6 +50,7 @@ class Labels:
 
     def decide(self, logits: NDArray[np.float32]) -> NDArray[Any]:
         """Logits → labels: the likeliest class, or every label with probability above a half."""
+        _check_finite(logits)
         if self.multilabel:
             return (logits > 0).astype(np.int64)
         return np.asarray(self.classes[logits.argmax(axis=1)])
@@ -86,13 +88,23 @@ class Labels:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Labels":
         """Give back what `to_json` described."""
-        if not isinstance(record["classes"], list):
-            raise TypeError("expected a list of classes")
-        kind = {"U": np.str_, "O": np.str_, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}[
-            record["type"]
-        ]
-        classes: NDArray[Any] = np.array(record["classes"], dtype=object if record["type"] == "O" else kind)
-        return cls(classes, bool(record["multilabel"]))
+        classes, kind = record["classes"], record["type"]
+        if not isinstance(classes, list) or len(classes) < 2:
+            raise TypeError("expected a list of at least two classes")
+        types = {"U": (str,), "O": (str,), "i": (int,), "u": (int,), "f": (int, float), "b": (bool,)}
+        if not isinstance(kind, str) or kind not in types or not all(type(label) in types[kind] for label in classes):
+            raise TypeError(f"classes are not all of type {kind!r}")
+        if len(set(classes)) < len(classes) or type(record["multilabel"]) is not bool:
+            raise ValueError("a class stands there twice, or 'multilabel' is neither true nor false")
+        as_numpy = {"U": np.str_, "O": object, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}
+        return cls(np.array(classes, dtype=as_numpy[kind]), record["multilabel"])
+
+
+def _check_finite(logits: NDArray[Any]) -> None:
+    if not np.isfinite(logits).all():
+        raise NotFinite(
+            "the model's answer is NaN or infinite: its weights are damaged or have diverged; train it again"
+        )
 
 
 def as_labels(y: Any) -> NDArray[Any]:
@@ -103,6 +115,12 @@ def as_labels(y: Any) -> NDArray[Any]:
     missing = [k for k, label in enumerate(listed) if label is None or (isinstance(label, float) and label != label)]
     if missing:
         raise InputError(f"the label of document {missing[0]} is missing ({listed[missing[0]]}); drop it or label it")
+    for label in listed:
+        if isinstance(label, (bytes, dict, set)) or (isinstance(label, (list, tuple)) and not _are_numbers(label)):
+            raise InputError(
+                f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels a "
+                "document give a binary indicator matrix (scikit-learn's MultiLabelBinarizer makes one)"
+            )
     try:
         return np.asarray(y)
     except ValueError:
@@ -110,6 +128,11 @@ def as_labels(y: Any) -> NDArray[Any]:
             "labels have different lengths; for many labels a document give a binary indicator matrix "
             "(scikit-learn's MultiLabelBinarizer makes one)"
         ) from None
+
+
+def _are_numbers(row: Sequence[Any]) -> bool:
+    """Whether this may be a row of an indicator matrix."""
+    return all(isinstance(value, (bool, int, float)) for value in row)
 
 
 def learn_labels(y: NDArray[Any]) -> Labels:

@@ -5,12 +5,12 @@
 >>> zoo.load("my-model").predict(["a moving film"])      # doctest: +SKIP
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mpad.classifier import MPADClassifier
-from mpad.errors import InputError
+from mpad.errors import DamagedModel, InputError
 from mpad.model_folder import read_kind
 from mpad.models.config import VARIANTS
 from mpad.models.rivals import RIVALS, rival_options
@@ -23,6 +23,7 @@ from mpad.rivals.tfidf_svm import TfidfSVM
 from mpad.rivals.wmd import WMD
 from mpad.sequence.trees import TREE_WORDS
 from mpad.sequence_classifier import SequenceClassifier
+from mpad.text.tokenizer import Tokenizer
 from mpad.text_classifier import TextClassifier
 
 MPAD_VARIANTS = {"mpad" if variant == "mpad" else f"mpad-{variant}": variant for variant in VARIANTS}
@@ -56,9 +57,15 @@ def make_network(name: str, **parameters: Any) -> TextClassifier:
     return SequenceClassifier(name, options=own or None, **others)
 
 
-def load(folder: str | Path, device: str = "auto") -> TextClassifier | PlainClassifier:
-    """Read whatever model a folder holds."""
+def load(
+    folder: str | Path,
+    device: str = "auto",
+    tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+) -> TextClassifier | PlainClassifier:
+    """Read whatever model a folder holds; `tokenizer` hands in a function of your own that it was trained with."""
     kind = read_kind(folder)
     if kind in PLAIN:
         return PLAIN[kind].load(folder)
-    return (MPADClassifier if kind == "mpad" else SequenceClassifier).load(folder, device)
+    if kind != "mpad" and kind not in RIVALS:
+        raise DamagedModel(f"{folder}: a '{kind[:60]}' is none of the models that are known here ({', '.join(NAMES)})")
+    return (MPADClassifier if kind == "mpad" else SequenceClassifier).load(folder, device, tokenizer)

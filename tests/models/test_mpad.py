@@ -171,7 +171,7 @@ def test_learnt_vectors_get_gradients_and_fixed_ones_do_not():
     [
         ({"variant": "star"}, "known: mpad, sentence-att, clique, path"),
         ({"combine": "sum"}, "'gru' or 'identity'"),
-        ({"steps": 0}, "at least 1"),
+        ({"steps": 0}, "from 1 to 100"),
         ({"dropout": 1.0}, "below 1"),
     ],
 )

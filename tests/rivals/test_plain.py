@@ -53,14 +53,19 @@ def test_any_length_gets_an_answer(fitted):
         assert np.allclose(model.predict_proba(texts).sum(1), 1) and model.predict_proba([]).shape == (0, 2)
 
 
-def test_saved_and_loaded_it_says_the_same(fitted, tmp_path):
+def test_saved_and_loaded_it_says_the_same(fitted, tmp_path, reseal):
     name, model, texts, _ = fitted
     model.save(tmp_path / "model")
     loaded = zoo.load(tmp_path / "model")
     assert type(loaded) is type(model) and loaded.get_params() == model.get_params()
     assert np.allclose(loaded._scores(texts), model._scores(texts), atol=1e-4)
     assert not list((tmp_path / "model").rglob("*.pkl"))
-    (tmp_path / "model" / "config.json").write_text(json.dumps({"format": 1, "kind": name}))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    del config["facts"]
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(DamagedModel, match="its checksum differs"):
+        zoo.load(tmp_path / "model")
+    reseal(tmp_path / "model")
     with pytest.raises(DamagedModel, match=f"not a whole '{name}' model"):
         zoo.load(tmp_path / "model")
 

@@ -56,7 +56,7 @@ def test_it_is_the_way_that_is_taken(monkeypatch):
 def test_copies_answer_alike(copied):
     model = random_model(hidden=16)
     graphs = model.pack(texts(1))
-    own = model._network_in_numpy
+    own = model._in_numpy
     assert np.array_equal(own(graphs).logits, copied(own)(graphs).logits)
 
 

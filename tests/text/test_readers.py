@@ -1,3 +1,4 @@
+import csv
 import gzip
 import lzma
 import zipfile
@@ -91,13 +92,29 @@ def test_labels_may_be_missing_for_prediction(tmp_path):
         ("d.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', r"d.jsonl, line 2: not JSON"),
         ("d.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', r"line 2: no 'label' in this object"),
         ("d.jsonl", b'{"text": 3, "label": 1}\n', r"line 1: 'text' is not a string"),
-        ("d.jsonl", b"[1]\n", r"line 1: expected a JSON object, found list"),
+        ("d.jsonl", b"[1]\n", r"item 1: expected a JSON object, found int"),
         ("d.parquet", b"nonsense", "not a Parquet file"),
         ("d.csv.gz", b"nonsense", "cannot be unpacked"),
         ("d.zip", b"nonsense", "cannot be unpacked"),
         ("d.csv", b"text,label\na,\n", r"line 2: the label is missing"),
         ("d.jsonl", b'{"text": "a", "label": null}\n', r"line 1: the label is missing"),
         ("d.doc", b"", r"'\.doc' is none of these"),
+        ("d.jsonl", b"[" * 100_000, "not JSON: lists and objects inside one another"),
+        ("d.jsonl", b'{"text": "a", "label": ' + b"1" * 5000 + b"}", "line 1: not JSON: Exceeds the limit"),
+        (
+            "d.jsonl",
+            b'{"text": "a", "label": ["x"]}',
+            r"line 1: the label is list, \['x'\]; expected a string or a number",
+        ),
+        ("d.jsonl", b'{"text": "a", "label": NaN}', r"line 1: the label is missing"),
+        ("d.csv", b"text,label,label\na,x,y\n", "2 columns are named 'label'; rename all but one"),
+        ("d.csv", "text,label\na,x\n".encode("utf-16-le"), r"every other byte is zero.*iconv -f UTF-16LE"),
+        (
+            "d.csv",
+            ",".join(f"c{k}" for k in range(9999)).encode() + b"\n",
+            r"no column of text among c0, .*9,999 in all",
+        ),
+        ("d.csv.xz", lzma.compress(b"text,label\n")[:-9], "cannot be unpacked"),
     ],
 )
 def test_problems_name_the_line(tmp_path, name, content, said):
@@ -114,3 +131,40 @@ def test_what_is_not_there(tmp_path):
     (tmp_path / "d.csv").write_text("text,label\na,x\n")
     with pytest.raises(DataFileError, match="no column 'blurb' for --text"):
         read_documents(tmp_path / "d.csv", text="blurb")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters_are_guessed(tmp_path, delimiter):
+    rows = [["id", "text", "label"], ["1", "good, very good; fine | so", "x"], ["2", "bad", "y"]]
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
+    documents = read_documents(tmp_path / "d.csv")
+    assert documents.texts == ["good, very good; fine | so", "bad"] and documents.labels == ["x", "y"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_byte_order_marks_are_followed(tmp_path, encoding):
+    (tmp_path / "d.csv").write_text("text,label\nschön,x\n", encoding=encoding)
+    assert read_documents(tmp_path / "d.csv").texts == ["schön"]
+
+
+def test_an_array_of_objects_is_read(tmp_path):
+    (tmp_path / "d.json").write_text('[{"text": "a", "label": 1},\n {"text": "b", "label": 2}]')
+    assert read_documents(tmp_path / "d.json").labels == ["1", "2"]
+
+
+def test_parquet_holds_text(tmp_path):
+    def written(**columns):
+        pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "d.parquet")
+        return tmp_path / "d.parquet"
+
+    assert read_documents(written(text=["a", None], label=["x", "y"])).texts == ["a", ""]
+    with pytest.raises(DataFileError, match="holds binary, not text"):
+        read_documents(written(text=[b"a"], label=["x"]))
+    with pytest.raises(DataFileError, match="holds int64, not text"):
+        read_documents(written(text=[1], label=["x"]))
+    with pytest.raises(DataFileError, match="row 2: the label is missing"):
+        read_documents(written(text=["a", "b"], label=[1.0, float("nan")]))
+    bad = pyarrow.Array.from_buffers(pyarrow.string(), 1, pyarrow.array([b"\xff\xfe"]).buffers())
+    with pytest.raises(DataFileError, match="not UTF-8"):
+        read_documents(written(text=bad, label=["x"]))

@@ -61,7 +61,9 @@ def test_ctrl_c_keeps_the_best_model_so_far(fruit_corpus):
         if report.epoch == 4:
             raise KeyboardInterrupt
 
-    classifier = quick(max_epochs=50).fit(*fruit_corpus, sink=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        quick(max_epochs=50).fit(*fruit_corpus, sink=interrupt)
+    classifier = quick(max_epochs=50).fit(*fruit_corpus, sink=interrupt, keep_interrupted=True)
     assert classifier.interrupted_ and classifier.n_iter_ == 4 and 1 <= classifier.best_epoch_ <= 4
     assert np.isfinite(classifier.predict_proba(["an apple"])).all()
 

@@ -38,6 +38,7 @@ def run(
 
     from mpad import zoo
     from mpad.comparison import compare
+    from mpad.extras import require
 
     names = [name.strip() for name in models.split(",") if name.strip()]
     options = {
@@ -48,6 +49,10 @@ def run(
         "random_state": seed,
     }
     chosen = {name: zoo.make_with(name, options) for name in names}
+    for one in chosen.values():
+        one.check_extras()
+    if plot is not None:
+        require("matplotlib", extra="plots")
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("comparing", total=len(chosen) * folds)
@@ -81,9 +86,6 @@ def _row(scores: "Scores", exact: bool) -> list[Any]:
 
 
 def _draw(found: "list[Scores]", file: Path) -> None:
-    from mpad.extras import require
-
-    require("matplotlib", extra="plots")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 0.6 + 0.5 * len(found)), layout="constrained", dpi=120)

@@ -8,7 +8,8 @@ import typer
 
 from mpad.datasets.names import NAMES
 from mpad.errors import DataFileError
-from mpad.text.readers import Documents, decode, read_documents, split_lines
+from mpad.io.encoding import decode, split_lines
+from mpad.text.readers import Documents, read_documents
 
 Data = Annotated[
     str,
@@ -20,6 +21,10 @@ Data = Annotated[
 ]
 TextColumn = Annotated[str | None, typer.Option("--text", help="Column of the text. Guessed if not given.")]
 LabelColumn = Annotated[str | None, typer.Option("--label", help="Column of the label. Guessed if not given.")]
+OwnTokenizer = Annotated[
+    str | None,
+    typer.Option("--tokenizer", help="module:function that the model was trained with, if it was one of your own."),
+]
 ModelFolder = Annotated[Path, typer.Argument(help="Folder of a fitted model.", show_default=False)]
 
 

@@ -27,7 +27,7 @@ def run(
     from mpad.classifier import MPADClassifier
     from mpad.cli.progress import epoch_bar
     from mpad.datasets import load_dataset
-    from mpad.store import check_destination
+    from mpad.model_folder import check_destination
 
     check_destination(out)
     dataset = load_dataset("docstrings")

@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from mpad.cli.data import Data, LabelColumn, ModelFolder, TextColumn, labelled
+from mpad.cli.data import Data, LabelColumn, ModelFolder, OwnTokenizer, TextColumn, labelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
 
@@ -16,6 +16,7 @@ def run(
     label: LabelColumn = None,
     form: FormatOption = Format.table,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    tokenizer: OwnTokenizer = None,
 ) -> None:
     """Compare predictions with labels: accuracy, macro-F1, a table per class and the confusion matrix.
 
@@ -31,7 +32,7 @@ def run(
     from mpad.errors import InputError
     from mpad.text_classifier import TextClassifier
 
-    classifier = zoo.load(model, device)
+    classifier = zoo.load(model, device, tokenizer)
     if isinstance(classifier, TextClassifier) and classifier.model_.labels.multilabel:
         raise InputError("this model gives many labels a document; evaluate takes one label a document")
     classes = [str(name) for name in classifier.classes_]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from mpad.cli.data import ModelFolder, unlabelled
+from mpad.cli.data import ModelFolder, OwnTokenizer, unlabelled
 from mpad.cli.output import Format, print_rows
-from mpad.text.readers import decode
+from mpad.io.encoding import decode
+from mpad.text.printable import printable
 
 if TYPE_CHECKING:
     from mpad.document_model import DocumentModel
@@ -51,6 +52,7 @@ def run(
     ] = None,
     documents: Annotated[int, typer.Option(min=1, help="At most so many documents of DATA, drawn at random.")] = 300,
     column: Annotated[str | None, typer.Option("--text", help="Column of the text in DATA.")] = None,
+    tokenizer: OwnTokenizer = None,
 ) -> None:
     """Explain one answer: words, pairs of words and sentences that speak for or against a class.
 
@@ -69,6 +71,7 @@ def run(
     from mpad.errors import InputError
     from mpad.explain import DEFAULT
 
+    _refuse(model, text, out, together=check or corpus)
     if against is not None and not corpus:
         raise InputError("--against compares two sets of documents: use it with --corpus")
     if check and corpus:
@@ -76,7 +79,7 @@ def run(
     if check or corpus:
         if out is not None or label is not None or view in (View.html, View.keywords):
             raise InputError("--check and --corpus print a table, or JSON by --format json; redirect it to keep it")
-        loaded = _graph_model(model)
+        loaded = _graph_model(model, tokenizer)
         texts = _sample(unlabelled(text, column), documents)
         if not texts:
             raise InputError(f"{text}: holds no documents")
@@ -93,8 +96,24 @@ def run(
     from mpad.store import load_model
 
     with Console(stderr=True).status("explaining …"):  # shown where somebody is watching
-        explanation = explain(load_model(model)[0], text, label, method or DEFAULT)
+        explanation = explain(load_model(model, tokenizer=tokenizer)[0], text, label, method or DEFAULT)
     _show(explanation, view, out, master)
+
+
+def _refuse(model: Path, text: str, out: Path | None, together: bool) -> None:
+    """Say at once what cannot come to an end."""
+    from mpad.errors import InputError
+    from mpad.extras import require
+    from mpad.model_folder import read_kind
+    from mpad.models.rivals import RIVALS
+
+    kind = read_kind(model)
+    if kind != "mpad" and kind not in RIVALS:
+        raise InputError(f"{model}: a '{kind}' cannot be explained; mpad and hn-att can")
+    if out is not None and out.suffix.lower() in _PICTURES:
+        require("matplotlib", extra="plots")
+    if not together and len(text) < 4096 and "\0" not in text and Path(text).is_file():
+        raise InputError(f"{text} is a file: explain its documents together by --corpus, or one by - < FILE")
 
 
 def _show(explanation: "Explanation", view: View | None, out: Path | None, master: bool) -> None:
@@ -133,15 +152,15 @@ def _keywords(explanation: "Explanation") -> str:
         for one in explanation.summary():
             said = " ".join(explanation.text[one.start : one.end].split())
             lines.append(f"sentence\t{one.weight:+.4f}\t{said}")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _graph_model(folder: Path) -> "DocumentModel":
+def _graph_model(folder: Path, tokenizer: str | None) -> "DocumentModel":
     from mpad.document_model import DocumentModel
     from mpad.errors import InputError
     from mpad.store import load_model
 
-    loaded, _ = load_model(folder)
+    loaded, _ = load_model(folder, tokenizer=tokenizer)
     if not isinstance(loaded, DocumentModel):
         raise InputError(f"{folder}: a '{loaded.kind}' has no graph of words: --check and --corpus need an mpad model")
     return loaded
@@ -196,7 +215,7 @@ def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | 
         typer.echo(json.dumps(plain, ensure_ascii=False))
         return
     for one in found:
-        typer.echo(f"\n{one.label}: {one.documents:,} documents")
+        typer.echo(f"\n{printable(str(one.label))}: {one.documents:,} documents")
         rows = [[t.text, t.weight, t.documents, t.example] for t in (*one.words, *one.edges)]
         if rows:
             print_rows(["word or pair", "weight a document", "documents", "example"], rows, Format.table)

@@ -8,6 +8,7 @@ import typer
 from mpad.cli.data import Data, LabelColumn, TextColumn, labelled
 
 if TYPE_CHECKING:
+    from mpad.rivals.plain import PlainClassifier
     from mpad.text_classifier import TextClassifier
 
 
@@ -33,6 +34,7 @@ def run(
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike, however rare.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where training was cut off, if it was.")] = False,
 ) -> None:
     """Train a classifier on labelled documents and save it.
 
@@ -42,15 +44,18 @@ def run(
 
     Example: `mpad fit reviews.csv --model tfidf-svm --out rival`
 
-    A tenth of the documents is held out to choose the best epoch. Ctrl-C ends training and keeps that epoch.
+    A tenth of the documents is held out to choose the best epoch. Ctrl-C ends training and keeps that epoch. After
+    every epoch all that is needed to go on is written to OUT.checkpoint: if the machine goes down, the same command
+    with --resume ends with the model that it would have had.
     """
-    texts, labels = labelled(data, text, label, "train")
-    from mpad import zoo
-    from mpad.cli.progress import epoch_bar
-    from mpad.store import check_destination
-    from mpad.text_classifier import TextClassifier
+    from mpad.model_folder import check_destination
 
     check_destination(out)
+    from mpad import zoo
+    from mpad.cli.progress import epoch_bar
+    from mpad.errors import InputError
+    from mpad.text_classifier import TextClassifier
+
     shared = {
         "vectors": vectors,
         "tokenizer": tokenizer,
@@ -68,17 +73,48 @@ def run(
         classifier = zoo.make("mpad", **own, **shared).set_params(variant=variant)
     else:
         classifier = zoo.make_with(model, shared)
+    classifier.check_extras()
+    texts, labels = labelled(data, text, label, "train")
     kept = "learnt in one go"
+    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     if isinstance(classifier, TextClassifier):
+        if resume and not checkpoint.exists():
+            typer.echo(f"{checkpoint}: no checkpoint; beginning with the first epoch", err=True)
         with epoch_bar(max_epochs) as sink:
-            classifier.fit(texts, labels, sink=sink)
+            classifier.fit(texts, labels, sink=sink, checkpoint=checkpoint, resume=resume, keep_interrupted=True)
         kept = _kept(classifier)
+    elif resume:
+        raise InputError(f"--resume is for networks; '{model}' learns in one go")
     else:
         classifier.fit(texts, labels)
-    classifier.save(out)
+    classifier.card_["data"] = Path(data).name
+    _save(classifier, out)
+    checkpoint.unlink(missing_ok=True)
     typer.echo(f"{len(texts):,} documents, {len(classifier.classes_)} classes; {kept}", err=True)
     more = f', mpad explain {out} "some text"' if model == "mpad" else ""
     typer.echo(f"saved to {out}; next: mpad predict {out} DATA{more}", err=True)
+
+
+def _save(classifier: "TextClassifier | PlainClassifier", out: Path) -> None:
+    """Save the model; where that fails after all, save it elsewhere rather than lose it."""
+    import tempfile
+    from secrets import token_hex
+
+    from mpad.errors import StoreError
+
+    try:
+        classifier.save(out)
+        return
+    except StoreError as error:
+        first = error
+    for place in (out.resolve().parent, Path.cwd(), Path(tempfile.gettempdir())):
+        instead = place / f"{out.resolve().name}-{token_hex(3)}"
+        try:
+            classifier.save(instead)
+        except StoreError:
+            continue
+        raise StoreError(f"{first}; the model was saved to {instead} instead")
+    raise first
 
 
 def _kept(classifier: "TextClassifier") -> str:

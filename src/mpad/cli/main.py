@@ -1,12 +1,14 @@
 """`mpad`: the command that holds the others."""
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from mpad.cli import compare, corpora, demo, evaluate, explain, fit, info, predict, reproduce, serve
-from mpad.errors import MPADError
+from mpad.errors import DataWarning, MPADError
+from mpad.text.printable import printable
 from mpad.version import __version__
 
 app = typer.Typer(
@@ -43,6 +45,7 @@ app.add_typer(corpora.app, name="data")
 
 def main() -> None:
     """Run a command; an error of ours, or of the file system, is one line and exit code 1, never a traceback."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except BrokenPipeError:  # the reader, such as head, has seen enough
@@ -51,5 +54,19 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except (MPADError, OSError) as error:
-        sys.stderr.write(f"mpad: {' '.join(str(error).split())}\n")
+        _say(str(error))
         sys.exit(1)
+    except MemoryError:
+        _say("this takes more memory than the machine has: give fewer or shorter documents, or a smaller network")
+        sys.exit(1)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"mpad: {printable(' '.join(line.split()))}\n")
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A word about the data is for the user; other warnings are for developers, and name their place."""
+    _say(f"warning: {message}" if category is DataWarning else f"{filename}:{lineno}: {category.__name__}: {message}")

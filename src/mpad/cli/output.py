@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from mpad.text.printable import printable
+
 
 class Format(StrEnum):
     """How to print rows."""
@@ -31,18 +33,21 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Form
     elif form is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows(rows)
+        to_terminal = sys.stdout.isatty()  # a file gets documents as they are
+        writer.writerows(
+            [printable(cell) if isinstance(cell, str) else cell for cell in row] if to_terminal else row for row in rows
+        )
     else:
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         listed = [list(row) for row in rows]
         for number, column in enumerate(columns):
             numeric = all(isinstance(row[number], (int, float)) for row in listed)
-            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+            table.add_column(_cell(column), justify="right" if numeric else "left", overflow="fold")
         for row in listed:
             table.add_row(*[_cell(value) for value in row])
         Console().print(table)
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.4f}" if isinstance(value, float) else " ".join(str(value).split())
+    text = f"{value:.4f}" if isinstance(value, float) else printable(" ".join(str(value).split()))
     return (text if len(text) <= 100 else text[:99] + "…").replace("[", r"\[")

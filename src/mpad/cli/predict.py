@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpad.cli.data import ModelFolder, TextColumn, unlabelled
+from mpad.cli.data import ModelFolder, OwnTokenizer, TextColumn, unlabelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def run(
     form: FormatOption = Format.table,
     proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
     device: Annotated[str, typer.Option(help="cpu answers by NumPy alone; cuda or auto wait for torch.")] = "cpu",
+    tokenizer: OwnTokenizer = None,
 ) -> None:
     """Label documents: one row each, in their order.
 
@@ -30,7 +31,7 @@ def run(
     texts = unlabelled(data, text)
     from mpad.cli.progress import in_chunks
 
-    classes, chosen, probabilities = _answers(model, device, list(in_chunks(texts)))
+    classes, chosen, probabilities = _answers(model, device, tokenizer, list(in_chunks(texts)))
     rows = []
     for document, label, row in zip(texts, chosen, probabilities, strict=True):
         rows.append([label, *([max(row), *(row if proba else [])] if row else []), document])
@@ -38,18 +39,20 @@ def run(
     print_rows(["label", *scored, "text"], rows, form)
 
 
-def _answers(model: Path, device: str, chunks: list[list[str]]) -> tuple[list[str], list[str], list[list[float]]]:
+def _answers(
+    model: Path, device: str, tokenizer: str | None, chunks: list[list[str]]
+) -> tuple[list[str], list[str], list[list[float]]]:
     """Classes, and of each document its label (or labels) and, where the model has them, its probabilities."""
     from mpad.model_folder import read_kind
 
     if device == "cpu" and read_kind(model) == "mpad":  # starts fastest: torch alone takes two seconds to import
         from mpad import runtime
 
-        return _from_logits(runtime.load(model), chunks)
+        return _from_logits(runtime.load(model, tokenizer), chunks)
     from mpad import zoo
     from mpad.text_classifier import TextClassifier
 
-    found = zoo.load(model, device)
+    found = zoo.load(model, device, tokenizer)
     if isinstance(found, TextClassifier):
         return _from_logits(found.model_, chunks)
     named = [str(label) for chunk in chunks for label in found.predict(chunk)]

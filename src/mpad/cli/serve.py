@@ -45,11 +45,11 @@ def run(
     uvicorn = require("uvicorn", extra="serve")
     require("fastapi", extra="serve")
     from mpad.errors import InputError
+    from mpad.io.encoding import decode
     from mpad.server.app import make_app
     from mpad.server.door import to_stderr
     from mpad.server.limits import Limits
     from mpad.server.served import load_all
-    from mpad.text.readers import decode
 
     key = None
     if api_key_file is not None:

@@ -11,7 +11,9 @@ from pathlib import Path
 from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.dataset import Dataset
 from mpad.errors import DataFileError, MissingDataset
-from mpad.text.readers import Documents, decode, split_lines, unpacked
+from mpad.io.archives import unpacked
+from mpad.io.encoding import decode, split_lines
+from mpad.text.readers import Documents
 
 _BREAKS = re.compile(r"[\t\r\n]+ *")  # a document is a line
 _ENDINGS = (".tsv", ".tsv.xz", ".tsv.gz")

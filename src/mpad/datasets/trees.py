@@ -3,7 +3,9 @@
 from mpad.datasets.dataset import Dataset
 from mpad.datasets.files import data_folders
 from mpad.errors import InputError, MissingDataset
-from mpad.text.readers import Documents, decode, split_lines, unpacked
+from mpad.io.archives import unpacked
+from mpad.io.encoding import decode, split_lines
+from mpad.text.readers import Documents
 
 _FOLDER = "sst_trees"
 _CLASSES = {"sst1": {grade: grade for grade in "01234"}, "sst2": {"0": "0", "1": "0", "3": "1", "4": "1"}}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpad.errors import DataFileError
-from mpad.text.readers import decode, split_lines
+from mpad.io.encoding import decode, split_lines
 
 Key = tuple[Any, ...]
 

@@ -61,8 +61,6 @@ class Runner:
             settings = [self._estimator(cell, random_state=seed, device=self.device) for seed in seeds]
             data, cv = (corpus.texts, corpus.labels), [corpus.splits[fold].rows for fold in folds]
             for result in cross_validate_in_turn(settings, *data, cv=cv, watch=False, sink=sink):
-                if result.estimator.interrupted_:
-                    raise KeyboardInterrupt  # half a run is no result
                 yield Record(
                     **origin,
                     when=_now(),

@@ -10,6 +10,7 @@ from rich.text import Text
 from mpad.explain.colour import largest, mixed, strength
 from mpad.explain.excerpt import strongest_places
 from mpad.explain.explanation import Explanation, shown
+from mpad.text.printable import printable
 
 _FAINT = 0.08  # weights below this share of the strongest stay uncoloured
 _DARK = (24, 24, 27)
@@ -21,7 +22,7 @@ def coloured_text(explanation: Explanation) -> Text:
     """The document with its words coloured; of a long one what stands around its strongest words."""
     words = explanation.words
     places, cut = strongest_places(words, _MOST_WORDS)
-    whole = Text(explanation.text)
+    whole = Text(_as_long(explanation.text))
     top = largest(word.weight for word in words)
     for word in (words[place] for place in places):
         share = strength(word.weight, top)
@@ -36,11 +37,16 @@ def coloured_text(explanation: Explanation) -> Text:
     return Text(" … ").join(runs).append(f"\n\n{cut}", "dim")
 
 
+def _as_long(text: str) -> str:
+    """Control characters as a mark of one character each, so that words stay where they are."""
+    return "".join("�" if character != printable(character) else character for character in text)
+
+
 def show(explanation: Explanation, console: Console | None = None) -> None:
     """Print label, text and strongest parts."""
     console = console or Console()
     console.print(
-        f"[bold]{escape(str(explanation.label))}[/bold]  probability {explanation.probability:.3f}"
+        f"[bold]{escape(printable(str(explanation.label)))}[/bold]  probability {explanation.probability:.3f}"
         f"  [dim]by {explanation.method}: {explanation.legend}[/dim]"
     )
     console.print()
@@ -54,16 +60,16 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
         left, right = ("", ""), ("", "")
         if row < len(words):
             word = words[row]
-            left = (escape(explanation.text[word.start : word.end] or word.word), f"{word.weight:+.3f}")
+            left = (escape(printable(explanation.text[word.start : word.end] or word.word)), f"{word.weight:+.3f}")
         if row < len(edges):
             edge = edges[row]
-            right = (escape(f"{shown(edge.source)} → {shown(edge.target)}"), f"{edge.weight:+.3f}")
+            right = (escape(printable(f"{shown(edge.source)} → {shown(edge.target)}")), f"{edge.weight:+.3f}")
         table.add_row(*left, *right)
     console.print(table)
     if len(explanation.sentences) > 1:
         console.print("\n[bold]sentence[/bold]")
         for sentence in explanation.sentences[:_MOST_SENTENCES]:
-            said = " ".join(explanation.text[sentence.start : sentence.end].split())
+            said = printable(" ".join(explanation.text[sentence.start : sentence.end].split()))
             console.print(f"{sentence.weight:+8.3f}  {escape(said[:80])}", highlight=False)
     if explanation.note:
         console.print(f"[dim]{escape(explanation.note)}[/dim]")

@@ -9,6 +9,8 @@ from mpad.errors import InputError
 
 Variant = Literal["mpad", "sentence-att", "clique", "path"]
 VARIANTS: tuple[Variant, ...] = ("mpad", "sentence-att", "clique", "path")
+MOST_STEPS, WIDEST = 100, 1 << 16
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,11 @@ class MPADConfig:
             raise InputError(f"no variant '{self.variant}' (known: {', '.join(VARIANTS)})")
         if self.combine not in ("gru", "identity"):
             raise InputError(f"combine must be 'gru' or 'identity', not '{self.combine}'")
-        for name in ("steps", "hidden"):
+        most = {"steps": MOST_STEPS, "hidden": WIDEST, "vector_width": WIDEST}
+        for name, largest in most.items():
             value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise InputError(f"{name} must be a whole number, at least 1, not {value!r}")
+            if not isinstance(value, (int, np.integer)) or not 1 <= value <= largest:
+                raise InputError(f"{name} must be a whole number from 1 to {largest:,}, not {value!r}")
         for name in ("master_node", "master_skip", "renormalise", "authors", "learn_vectors"):
             object.__setattr__(self, name, bool(getattr(self, name)))  # NumPy's are not Python's, nor C's
         if not 0.0 <= self.dropout < 1.0:
@@ -52,3 +55,49 @@ class MPADConfig:
     def hierarchical(self) -> bool:
         """Whether a document is a run of sentence graphs."""
         return self.variant != "mpad"
+
+    def tensor_shapes(self) -> Shapes:
+        """Name and shape of every tensor that a saved network of this shape has, its word vectors included."""
+        shapes: Shapes = {"vectors": (self.n_words, self.vector_width)}
+        shapes |= self._level_shapes("words", self.vector_width, self.steps, self.master_node, first=True)
+        if self.hierarchical:
+            steps = 0 if self.variant == "sentence-att" else self.steps
+            shapes |= self._level_shapes("sentences", self.hidden, steps, master=False, first=False)
+        return shapes | _linear("classes", self.hidden, self.n_classes)
+
+    def _level_shapes(self, level: str, in_width: int, steps: int, master: bool, first: bool) -> Shapes:
+        shapes: Shapes = {}
+        for t in range(steps):
+            shapes |= self._step_shapes(f"{level}.steps.{t}", self.hidden if t else in_width, first and t == 0)
+        width, readouts = self.hidden, max(steps, 1)
+        for t in range(readouts):
+            name = f"{level}.readouts.{t}.attention"
+            shapes |= _linear(f"{name}.align", width, width, bias=self.authors)
+            shapes |= _linear(f"{name}.context", width, 1, bias=False)
+            shapes |= _linear(f"{name}.dense", width, width) if self.authors else {}
+        read = readouts * width * (2 if master and self.master_skip else 1)
+        return shapes | _norm(f"{level}.norm", read) | _linear(f"{level}.dense", read, width)
+
+    def _step_shapes(self, step: str, in_width: int, first: bool) -> Shapes:
+        width, gated = self.hidden, self.combine == "gru"
+        shapes = _linear(f"{step}.sent", width if self.authors else in_width, width)
+        shapes |= _linear(f"{step}.heard", width, width)
+        if self.authors:
+            shapes |= _linear(f"{step}.enter", in_width, width) | _linear(f"{step}.state", width, width)
+            shapes |= _norm(f"{step}.enter_norm", width) | _norm(f"{step}.sent_norm", width)
+        elif first and gated:
+            shapes |= _linear(f"{step}.state", in_width, width, bias=False)
+        if gated:
+            shapes |= _linear(f"{step}.combine.from_message", width, 3 * width)
+            shapes |= _linear(f"{step}.combine.from_state", width, 2 * width, bias=False)
+            shapes |= _linear(f"{step}.combine.from_reset", width, width, bias=False)
+        return shapes
+
+
+def _linear(name: str, n_in: int, n_out: int, bias: bool = True) -> Shapes:
+    return {f"{name}.weight": (n_out, n_in), **({f"{name}.bias": (n_out,)} if bias else {})}
+
+
+def _norm(name: str, width: int) -> Shapes:
+    each = {f"{name}.{part}": (width,) for part in ("weight", "bias", "running_mean", "running_var")}
+    return {**each, f"{name}.num_batches_tracked": ()}

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig
+from mpad.models.config import MOST_STEPS, WIDEST
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,14 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
+        self._need_one("vector_width")
 
     def _need_one(self, *names: str) -> None:
-        """Refuse a width, a depth or a number of anything below one."""
+        """Refuse a width, a depth or a number of anything below one, or beyond all sense."""
         for name in names:
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+            most = MOST_STEPS if name == "layers" else WIDEST
+            if not 1 <= getattr(self, name) <= most:
+                raise InputError(f"{name} must be at least 1 and at most {most:,}, not {getattr(self, name)}")
 
 
 class Network(nn.Module):

@@ -1,10 +1,8 @@
 """The rivals' networks by name, each with its configuration."""
 
-from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
-from mpad.errors import DamagedModel, InputError
+from mpad.errors import InputError
 from mpad.models.c_lstm import CLSTM, CLSTMConfig
 from mpad.models.cnn import CNN, CNNConfig
 from mpad.models.dan import DAN, DANConfig
@@ -43,12 +41,3 @@ def find_rival(name: str) -> tuple[type[Network], type[NetworkConfig]]:
 def rival_options(name: str) -> set[str]:
     """What can be chosen of that network, beside what all networks have."""
     return {field.name for field in fields(find_rival(name)[1])} - {field.name for field in fields(NetworkConfig)}
-
-
-def make_rival(name: str, config: Mapping[str, Any]) -> Network:
-    """An untrained network of that name, of the shape that a saved configuration says."""
-    network, shape = find_rival(name)
-    try:
-        return network(shape(**config))
-    except TypeError as error:
-        raise DamagedModel(f"not a configuration of '{name}': {error}") from None

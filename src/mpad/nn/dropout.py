@@ -25,15 +25,15 @@ class Noise:
     """
 
     def __init__(self, seeds: Sequence[int]) -> None:
-        self._seeds, self._steps = seeds, [0] * len(seeds)
+        self._seeds, self.steps = seeds, [0] * len(seeds)
 
     def next_step(self, active: Sequence[bool]) -> None:
         """Draw afresh from now on, for the models that take the step."""
-        self._steps = [step + takes for step, takes in zip(self._steps, active, strict=True)]
+        self.steps = [step + takes for step, takes in zip(self.steps, active, strict=True)]
 
     def key(self, model: int, place: int) -> int:
         """What tells a model's step and a layer apart from all others: 64 bits."""
-        seed = int(self._seeds[model]) * _GOLDEN + place * _SECOND + self._steps[model] * _FIRST
+        seed = int(self._seeds[model]) * _GOLDEN + place * _SECOND + self.steps[model] * _FIRST
         return (seed ^ (seed >> 29)) & _64_BITS
 
 

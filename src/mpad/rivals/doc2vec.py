@@ -1,6 +1,5 @@
 """doc2vec: document vectors learnt without labels, and logistic regression (Le & Mikolov, ICML 2014)."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from mpad.extras import require
-from mpad.rivals.plain import Arrays, ProbableClassifier, linear_scores
+from mpad.model_folder import VOCABULARY, Arrays, ModelFiles, write_json
+from mpad.rivals.plain import ProbableClassifier, linear_scores, linear_shapes
 from mpad.text.tokenizer import KimTokenizer
 
-_WORDS = "vocabulary.json"
 _KINDS = {"dbow": 0, "dm": 1}  # gensim's `dm`
 
 
@@ -26,6 +25,7 @@ class Doc2Vec(ProbableClassifier):
     """
 
     kind = "doc2vec"
+    needs = ("gensim.models.doc2vec",)
 
     def __init__(self, width: int = 100, epochs: int = 20, min_count: int = 2, C: float = 1.0, seed: int = 0) -> None:
         self.width = width
@@ -67,15 +67,23 @@ class Doc2Vec(ProbableClassifier):
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
         one = self.models_["dm"].wv
         counts = {word: int(one.get_vecattr(word, "count")) for word in one.index_to_key}
-        (folder / _WORDS).write_text(json.dumps(counts) + "\n", encoding="utf-8")
+        write_json(folder / VOCABULARY, counts)
         arrays: Arrays = {"weight": self.weight_, "bias": self.bias_}
         for name, model in self.models_.items():
             arrays |= {f"{name}.words": model.wv.vectors, f"{name}.outputs": model.syn1neg}
         return arrays, {"documents": int(self.models_["dm"].corpus_count)}
 
-    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
+        counts = files.read_json(VOCABULARY)
+        if not isinstance(counts, dict) or not all(type(n) is int and 0 < n < 1 << 40 for n in counts.values()):
+            raise files.damaged(VOCABULARY, "expected how often each word occurs")
+        if type(self.width) is not int or not 1 <= self.width <= 10_000 or type(self.epochs) is not int:
+            raise TypeError("width and epochs are whole numbers")
+        shapes: dict[str, tuple[int, ...]] = dict(linear_shapes(len(_KINDS) * self.width, len(self.labels_)))
+        for name in _KINDS:
+            shapes |= {f"{name}.{part}": (len(counts), self.width) for part in ("words", "outputs")}
+        arrays = files.tensors(shapes)
         self.weight_, self.bias_ = arrays["weight"], arrays["bias"]
-        counts = json.loads((folder / _WORDS).read_text(encoding="utf-8"))
         self.models_ = {}
         for name, dm in _KINDS.items():
             model = self._model(dm)

@@ -1,5 +1,6 @@
 """fastText's own supervised classifier (Joulin et al., 2017)."""
 
+import os
 import tempfile
 from collections.abc import Sequence
 from itertools import product
@@ -9,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.errors import InputError
+from mpad.errors import InputError, StoreError
 from mpad.extras import require
-from mpad.rivals.plain import Arrays, ProbableClassifier
+from mpad.model_folder import Arrays, ModelFiles
+from mpad.rivals.plain import ProbableClassifier
 from mpad.text.tokenizer import KimTokenizer
 from mpad.training.holdout import hold_out
 
 _FILE = "model.bin"
+_TRUST = "MPAD_TRUST_FASTTEXT"
 _RATES, _EPOCHS = (0.2, 1.0), (25, 100)
 
 
@@ -27,6 +30,7 @@ class FastText(ProbableClassifier):
     """
 
     kind = "fasttext"
+    needs = ("fasttext",)
 
     def __init__(
         self,
@@ -82,8 +86,13 @@ class FastText(ProbableClassifier):
         self.model_.save_model(str(folder / _FILE))
         return {}, dict(self.chosen_)
 
-    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self.model_ = require("fasttext", extra="baselines").load_model(str(folder / _FILE))
+    def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
+        if not os.environ.get(_TRUST):
+            raise StoreError(
+                f"{files.path / _FILE}: is read by fastText's own code, which trusts what it reads: if you know where "
+                f"the file comes from, set {_TRUST}=1"
+            )
+        self.model_ = require("fasttext", extra="baselines").load_model(str(files.check(_FILE)))
         self.chosen_ = dict(facts)
 
 

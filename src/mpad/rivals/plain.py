@@ -1,6 +1,5 @@
 """What estimators without a network of ours have in common: scikit-learn's contract, and a folder one can read."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,25 +7,33 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.errors import DamagedModel, InputError
+from mpad.errors import DamagedModel, InputError, MPADError
+from mpad.extras import require
 from mpad.inputs import as_texts
+from mpad.inspection import warn_of_labels
 from mpad.labels import Labels, as_labels, learn_labels
-from mpad.model_folder import CONFIG, FORMAT, WEIGHTS
-from mpad.store import as_json, write_folder
+from mpad.model_card import model_card
+from mpad.model_folder import FORMAT, Arrays, ModelFiles, new_folder, open_model, write_tensors
+from mpad.store import as_json
 from mpad.version import __version__
-
-Arrays = dict[str, NDArray[Any]]
 
 
 class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A text classifier that learns in one go; one label a document."""
 
     kind: str  # its name in the zoo
+    needs: tuple[str, ...] = ()  # modules of the extra "baselines"
     labels_: Labels
+    card_: dict[str, Any]
+
+    @classmethod
+    def check_extras(cls) -> None:
+        """Say what is missing before any work is done."""
+        for module in cls.needs:
+            require(module, extra="baselines")
 
     @abstractmethod
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
@@ -41,8 +48,8 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         """What was learnt: arrays, and what JSON can hold; files of its own go to the folder."""
 
     @abstractmethod
-    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Take back what `_state` gave."""
+    def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
+        """Take back what `_state` gave, each array of the shape that it must have."""
 
     def fit(self, X: Iterable[str], y: Any) -> Self:
         """Learn from texts X and labels y."""
@@ -52,8 +59,10 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         self.labels_ = learn_labels(truth)
         if self.labels_.multilabel:
             raise InputError(f"'{self.kind}' gives one label a document; y is an indicator matrix")
+        warn_of_labels(self.labels_, truth)
         self.classes_ = self.labels_.classes
         self._learn(texts, self.labels_.encode(truth), len(self.labels_))
+        self.card_ = model_card(documents=len(texts))
         return self
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
@@ -65,28 +74,41 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def save(self, folder: str | Path) -> None:
         """Write what was learnt to a folder."""
         check_is_fitted(self)
-        with write_folder(Path(folder)) as beside:
-            arrays, facts = self._state(beside)
-            parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-            config = {"format": FORMAT, "mpad": __version__, "kind": self.kind, "labels": self.labels_.to_json()}
-            config |= {"estimator": parameters, "facts": facts}
-            (beside / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
+        config: dict[str, Any] = {
+            "format": FORMAT,
+            "mpad": __version__,
+            "kind": self.kind,
+            "labels": self.labels_.to_json(),
+        }
+        config |= {"estimator": parameters, "card": self.card_, "facts": {}}
+        with new_folder(folder, config) as fresh:
+            arrays, facts = self._state(fresh)
+            config["facts"] |= facts
             if arrays:
-                save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, beside / WEIGHTS)
+                write_tensors(fresh, arrays)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """Read a fitted model."""
-        folder = Path(folder)
+        return open_model(folder, cls._read)
+
+    @classmethod
+    def _read(cls, files: ModelFiles) -> Self:
+        if files.kind != cls.kind:
+            raise DamagedModel(f"{files.path}: the model is a '{files.kind}', not a '{cls.kind}'")
         try:
-            config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-            estimator = cls(**config["estimator"])
-            estimator.labels_ = Labels.from_json(config["labels"])
+            estimator = cls(**files.estimator())
+            estimator.labels_ = files.labels()
             estimator.classes_ = estimator.labels_.classes
-            arrays = load_file(folder / WEIGHTS) if (folder / WEIGHTS).is_file() else {}
-            estimator._restore(folder, arrays, config["facts"])
-        except (KeyError, TypeError, ValueError, OSError) as error:
-            raise DamagedModel(f"{folder}: not a whole '{cls.kind}' model: {type(error).__name__}: {error}") from None
+            estimator.card_ = files.card()
+            estimator._restore(files, dict(files.config["facts"]))
+        except MPADError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, OSError) as error:
+            raise DamagedModel(
+                f"{files.path}: not a whole '{cls.kind}' model: {type(error).__name__}: {error}"
+            ) from None
         return estimator
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -107,6 +129,12 @@ class ProbableClassifier(PlainClassifier):
         check_is_fitted(self)
         texts = as_texts(X)
         return self.labels_.probabilities(self._scores(texts)) if texts else np.zeros((0, len(self.labels_)))
+
+
+def linear_shapes(width: int, n_classes: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of a linear classifier's weight and bias: of two classes, one row."""
+    rows = 1 if n_classes == 2 else n_classes
+    return {"weight": (rows, width), "bias": (rows,)}
 
 
 def linear_scores(features: Any, weight: NDArray[Any], bias: NDArray[Any]) -> NDArray[Any]:

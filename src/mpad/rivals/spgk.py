@@ -1,6 +1,5 @@
 """SPGK: shortest paths between words, shared by two documents (Nikolentzos et al., EMNLP 2017), and an SVM."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ from sklearn.svm import SVC
 
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
-from mpad.rivals.plain import Arrays, PlainClassifier
+from mpad.model_folder import VOCABULARY, WEIGHTS, Arrays, ModelFiles, write_json
+from mpad.rivals.plain import PlainClassifier
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.holdout import hold_out
 
-_WORDS = "vocabulary.json"
 _COSTS = (0.1, 1.0, 10.0, 100.0)
 
 
@@ -128,7 +127,7 @@ class SPGK(PlainClassifier):
         return sparse.csr_matrix((data, (row[known], place[known])), shape=(n, len(self.pairs_)))
 
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
-        (folder / _WORDS).write_text(json.dumps(list(self.vocabulary_.words)) + "\n", encoding="utf-8")
+        write_json(folder / VOCABULARY, list(self.vocabulary_.words))
         arrays = {
             "pairs": self.pairs_,
             "data": self.paths_.data,
@@ -139,9 +138,27 @@ class SPGK(PlainClassifier):
         }
         return arrays, {"C": self.C_}
 
-    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
-        words = json.loads((folder / _WORDS).read_text(encoding="utf-8"))
+    def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
+        words = files.words()
         self.vocabulary_ = Vocabulary(words, seen=len(words))
+        n = len(self.labels_)
+        shapes: dict[str, tuple[int | None, ...]] = {name: (None,) for name in ("pairs", "data", "indices", "indptr")}
+        shapes |= {"weight": (n * (n - 1) // 2, None), "bias": (n * (n - 1) // 2,)}
+        arrays = files.tensors(shapes, integers={"pairs", "indices", "indptr"})
+        ends = arrays["indptr"]
+        if (
+            type(self.depth) is not int
+            or not 1 <= self.depth <= 10
+            or not len(ends) == arrays["weight"].shape[1] + 1
+            or ends[0] != 0
+            or ends[-1] != len(arrays["indices"])
+            or len(arrays["indices"]) != len(arrays["data"])
+            or (np.diff(ends) < 0).any()
+            or (np.diff(arrays["pairs"]) <= 0).any()
+            or arrays["indices"].min(initial=0) < 0
+            or arrays["indices"].max(initial=-1) >= len(arrays["pairs"])
+        ):
+            raise files.damaged(WEIGHTS, "the sparse matrix of paths does not hold together")
         self.pairs_, self.C_ = arrays["pairs"], float(facts["C"])
         parts = arrays["data"], arrays["indices"], arrays["indptr"]
         self.paths_ = sparse.csr_matrix(parts, shape=(len(arrays["indptr"]) - 1, len(self.pairs_)))

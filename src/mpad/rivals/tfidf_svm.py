@@ -1,6 +1,5 @@
 """TF-IDF of words and pairs of words, and a linear SVM."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.baseline import tfidf_svm
-from mpad.rivals.plain import Arrays, PlainClassifier, linear_scores
-
-_WORDS = "vocabulary.json"
+from mpad.model_folder import VOCABULARY, Arrays, ModelFiles, write_json
+from mpad.rivals.plain import PlainClassifier, linear_scores, linear_shapes
 
 
 class TfidfSVM(PlainClassifier):
@@ -28,13 +26,14 @@ class TfidfSVM(PlainClassifier):
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
         weights, svm = self.pipeline_[0], self.pipeline_[1]
         words = sorted(weights.vocabulary_, key=weights.vocabulary_.get)
-        (folder / _WORDS).write_text(json.dumps(words) + "\n", encoding="utf-8")
+        write_json(folder / VOCABULARY, words)
         return {"idf": weights.idf_, "weight": svm.coef_, "bias": np.atleast_1d(svm.intercept_)}, {}
 
-    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
         self.pipeline_ = tfidf_svm()
         weights, svm = self.pipeline_[0], self.pipeline_[1]
-        words = json.loads((folder / _WORDS).read_text(encoding="utf-8"))
+        words = files.words()
+        arrays = files.tensors({"idf": (len(words),), **linear_shapes(len(words), len(self.labels_))})
         weights.vocabulary_ = {word: place for place, word in enumerate(words)}
         weights.idf_ = arrays["idf"]
         svm.coef_, svm.intercept_ = arrays["weight"], arrays["bias"]

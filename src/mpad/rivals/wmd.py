@@ -1,7 +1,6 @@
 """WMD: nearest neighbours by word mover's distance (Kusner et al., ICML 2015)."""
 
 import heapq
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,14 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from mpad.errors import InputError
 from mpad.extras import require
-from mpad.rivals.plain import Arrays, PlainClassifier
+from mpad.model_folder import VOCABULARY, WEIGHTS, Arrays, ModelFiles, write_json
+from mpad.rivals.plain import PlainClassifier
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vectors import load_vectors
 from mpad.text.vocabulary import learn_vocabulary
 from mpad.training.holdout import hold_out
 
 Floats = NDArray[np.float64]
-_WORDS = "vocabulary.json"
 _MOST_NEIGHBOURS = 19  # as in the paper
 
 
@@ -51,6 +50,7 @@ class WMD(PlainClassifier):
     """
 
     kind = "wmd"
+    needs = ("ot",)
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class WMD(PlainClassifier):
         return np.array([-row for _, row in sorted(best, reverse=True)], np.int64)
 
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
-        (folder / _WORDS).write_text(json.dumps(list(self.words_)) + "\n", encoding="utf-8")
+        write_json(folder / VOCABULARY, list(self.words_))
         sizes = np.array([len(cloud.mass) for cloud in self.clouds_])
         arrays = {
             "rows": self.rows_.astype(np.float16),
@@ -138,8 +138,23 @@ class WMD(PlainClassifier):
         }
         return arrays, {"neighbours": self.neighbours_}
 
-    def _restore(self, folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
-        words = json.loads((folder / _WORDS).read_text(encoding="utf-8"))
+    def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
+        words, n = files.words(), len(self.labels_)
+        shapes = {"rows": (len(words), None), **{name: (None,) for name in ("words", "mass", "sizes", "targets")}}
+        arrays = files.tensors(shapes, integers={"words", "sizes", "targets"})
+        sizes, targets, own = arrays["sizes"], arrays["targets"], arrays["words"]
+        for array, most in ((own, len(words)), (targets, n)):
+            if len(array) and not 0 <= array.min() <= array.max() < most:
+                raise files.damaged(WEIGHTS, "a word or a class has a number that there is not")
+        if (
+            len(sizes) != len(targets)
+            or (sizes < 0).any()
+            or sizes.sum() != len(own)
+            or len(own) != len(arrays["mass"])
+        ):
+            raise files.damaged(WEIGHTS, "documents and their words do not hold together")
+        if type(facts["neighbours"]) is not int or type(self.tried) is not int or facts["neighbours"] < 1:
+            raise TypeError("neighbours are counted by whole numbers")
         self._take(words, arrays["rows"], arrays["targets"])
         cuts = np.cumsum(arrays["sizes"])[:-1]
         parts = zip(np.split(arrays["words"], cuts), np.split(arrays["mass"], cuts), strict=True)

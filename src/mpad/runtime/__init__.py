@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.errors import DamagedModel
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
 from mpad.inputs import as_texts
 from mpad.labels import Labels
-from mpad.model_folder import VECTORS, WEIGHTS, read_folder
+from mpad.model_folder import VECTORS, ModelFiles, open_model, read_network
 from mpad.runtime.answer import Answer
 from mpad.runtime.network import Network
-from mpad.text.tokenizer import Tokenizer, as_tokenizer
+from mpad.text.tokenizer import Tokenizer, saved_tokenizer
 from mpad.text.vocabulary import Vocabulary
 
 __all__ = ["Answer", "Network", "Runtime", "load"]
@@ -59,16 +58,15 @@ class Runtime:
 
 
 def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None) -> Runtime:
-    """Read a model folder; `tokenizer` stands in for one that cannot be imported here."""
-    found = read_folder(folder)
-    config, graph = found.mpad_config(), found.graph or GraphConfig()
-    tensors = found.tensors()
-    try:
+    """Read a model folder; `tokenizer` hands in a function that the model was trained with."""
+
+    def read(files: ModelFiles) -> Runtime:
+        found = read_network(files)
+        config = found.mpad_config()
+        chosen = saved_tokenizer(found.tokenizer, tokenizer)
+        tensors = found.tensors(config.tensor_shapes())
         vectors = tensors.pop(VECTORS)
         network = Network(config, tensors, vectors)
-    except (KeyError, ValueError) as error:
-        raise DamagedModel(
-            f"{found.path / WEIGHTS}: a tensor is missing or misshapen ({error}): these files are not of one model"
-        ) from None
-    chosen = as_tokenizer(found.tokenizer if tokenizer is None else tokenizer)
-    return Runtime(chosen, found.vocabulary, graph, network, found.labels)
+        return Runtime(chosen, found.vocabulary, found.graph or GraphConfig(), network, found.labels)
+
+    return open_model(folder, read)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mpad.errors import InputError
 from mpad.graph.batch import members
+from mpad.text.tokenizer import TOKENIZERS, CallableTokenizer
 from mpad.text.vocabulary import EncodedCorpus
 
 TREE_WORDS = "mpad.sequence.trees:tree_words"  # the tokenizer of models that read trees
@@ -81,6 +82,9 @@ def _add(tree: Tree, leaf: int, left: int, right: int, grade: int) -> None:
 def tree_words(text: str) -> list[str]:
     """The words at the leaves of a tree, lower-cased."""
     return parse_tree(text).words if text.strip() else []
+
+
+TOKENIZERS[TREE_WORDS] = lambda: CallableTokenizer(tree_words)
 
 
 @dataclass(frozen=True)

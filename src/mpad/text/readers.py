@@ -1,26 +1,27 @@
 """Data files → documents and labels.
 
-CSV, TSV, JSON lines and Parquet; a folder with one folder of text files per class; plain text with one document
-a line. `.gz`, `.xz` and `.zip` are read as they are. A file that cannot be read is told by name and line.
+CSV (with commas, semicolons, tabs or bars), TSV, JSON lines, a JSON array and Parquet; a folder with one folder of text
+files per class; plain text with one document a line. `.gz`, `.xz` and `.zip` are read as they are, within the limits of
+`mpad.io.archives`; UTF-16 where its byte-order mark says so. A file that cannot be read is told by name and line.
 """
 
 import csv
-import gzip
 import io
-import json
-import lzma
 import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mpad.errors import DataFileError
+from mpad.io.archives import LIMITS, PACKED, TooLarge, only_member, refused, unpacked
+from mpad.io.encoding import decode, split_lines
+from mpad.io.safe_json import parse_json
 
 TEXT_NAMES = ("text", "document", "sentence", "review", "content", "body", "comment")
 LABEL_NAMES = ("label", "class", "category", "target", "y", "sentiment")
-_PACKED = {".gz", ".xz", ".zip"}
+_DELIMITERS = (",", ";", "\t", "|")
+_ROWS = 256  # of a Parquet file, read together: a dictionary can make a row many times larger than on disk
 csv.field_size_limit(1 << 30)  # a document may be long
 
 
@@ -55,26 +56,21 @@ def read_documents(
             )
         return Documents(split_lines(content))
     if kind in (".jsonl", ".ndjson", ".json"):
-        return _json_lines(path, content, text, label, need_labels)
-    return _delimited(path, content, "\t" if kind in (".tsv", ".tab") else ",", text, label, need_labels)
-
-
-def split_lines(content: str) -> list[str]:
-    """One document a line, empty lines included: as many answers as lines."""
-    lines = content.split("\n")
-    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+        return _json(path, content, text, label, need_labels)
+    wanted = [name for name in (text, label) if name is not None]
+    delimiter = "\t" if kind in (".tsv", ".tab") else _delimiter(content, wanted)
+    # A tab-separated file is taken literally, quotes and all: that is how corpora are passed around.
+    literal = kind in (".tsv", ".tab")
+    return _delimited(path, content, delimiter, literal, text, label, need_labels)
 
 
 def _kind(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    kinds = [suffix for suffix in suffixes if suffix not in _PACKED]
+    kinds = [suffix for suffix in suffixes if suffix not in PACKED]
     kind = kinds[-1] if kinds else ""
     if kind == "" and suffixes[-1:] == [".zip"]:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return _kind(Path(_only_member(path, archive)))
-        except zipfile.BadZipFile as error:
-            raise DataFileError(f"{path}: cannot be unpacked: {error}") from None
+        with refused(path), zipfile.ZipFile(path) as archive:
+            return _kind(Path(only_member(path, archive)))
     if kind not in (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".txt"):
         raise DataFileError(
             f"{path}: expected .csv, .tsv, .jsonl, .parquet or .txt (also as .gz, .xz or .zip), or a folder of "
@@ -83,54 +79,32 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _only_member(path: Path, archive: zipfile.ZipFile) -> str:
-    members = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
-    if len(members) != 1:
-        raise DataFileError(f"{path}: expected one file inside, found {len(members)}; unpack it and name the file")
-    return members[0]
-
-
-def unpacked(path: Path) -> bytes:
-    """The content of a file, whatever it is packed as."""
-    try:
-        match path.suffix.lower():
-            case ".gz":
-                return gzip.decompress(path.read_bytes())
-            case ".xz":
-                return lzma.decompress(path.read_bytes())
-            case ".zip":
-                with zipfile.ZipFile(path) as archive:
-                    return archive.read(_only_member(path, archive))
-            case _:
-                return path.read_bytes()
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise DataFileError(f"{path}: cannot be unpacked: {error}") from None
-
-
-def decode(source: str, data: bytes) -> str:
-    """Read bytes as UTF-8, or say in which line of the source they are not."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataFileError(
-            f"{source}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; convert the file "
-            "(iconv -f LATIN1 -t UTF-8)"
-        ) from None
+def _delimiter(content: str, wanted: Sequence[str]) -> str:
+    """What parts the fields of a CSV file, by its line of names: what makes known names, else most of them."""
+    header = content.partition("\n")[0].rstrip("\r")
+    fields = {}
+    for delimiter in _DELIMITERS:
+        try:
+            fields[delimiter] = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        except csv.Error:
+            continue
+    for delimiter, names in fields.items():
+        if all(name in names for name in wanted) and (wanted or _has_names(names)) and len(names) > 1:
+            return delimiter
+    return max(fields, key=lambda delimiter: len(fields[delimiter]), default=",")
 
 
 def _delimited(
-    path: Path, content: str, delimiter: str, text: str | None, label: str | None, need_labels: bool
+    path: Path, content: str, delimiter: str, literal: bool, text: str | None, label: str | None, need_labels: bool
 ) -> Documents:
-    # A tab-separated file is taken literally, quotes and all: that is how corpora are passed around.
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if literal else csv.QUOTE_MINIMAL
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     rows = _numbered(path, reader)
     _, header = next(rows, (1, []))
     if not header:
         raise DataFileError(f"{path}: the file is empty; expected a line of column names, then a document a line")
     names = [name.strip() for name in header]
-    headless = delimiter == "\t" and len(names) == 2 and text is None and label is None and not _has_names(names)
+    headless = literal and len(names) == 2 and text is None and label is None and not _has_names(names)
     if headless:
         names = ["label", "text"]  # label<TAB>text without a header, the form of many corpora
     text_at, label_at = _columns(path, names, text, label, need_labels)
@@ -179,12 +153,12 @@ def _columns(
     text_at = _column(path, names, text, TEXT_NAMES, "--text")
     if text_at is None:
         raise DataFileError(
-            f"{path}: no column of text among {', '.join(names)}; name it with --text (text=... in Python)"
+            f"{path}: no column of text among {_listed(names)}; name it with --text (text=... in Python)"
         )
     label_at = _column(path, names, label, LABEL_NAMES, "--label")
     if label_at is None and need_labels:
         raise DataFileError(
-            f"{path}: no column of labels among {', '.join(names)}; name it with --label (label=... in Python)"
+            f"{path}: no column of labels among {_listed(names)}; name it with --label (label=... in Python)"
         )
     if label_at == text_at and need_labels:
         raise DataFileError(f"{path}: column '{names[text_at]}' cannot be both text and label; name them apart")
@@ -194,27 +168,35 @@ def _columns(
 def _column(path: Path, names: Sequence[str], name: str | None, guesses: Sequence[str], option: str) -> int | None:
     if name is not None:
         if name not in names:
-            raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {', '.join(names)})")
-        return list(names).index(name)
-    lowered = [other.lower() for other in names]
-    return next((lowered.index(guess) for guess in guesses if guess in lowered), None)
+            raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_listed(names)})")
+        found = name
+    else:
+        lowered = [other.lower() for other in names]
+        places = [lowered.index(guess) for guess in guesses if guess in lowered]
+        if not places:
+            return None
+        found = names[places[0]]
+    if list(names).count(found) > 1:
+        raise DataFileError(f"{path}: {list(names).count(found)} columns are named '{found}'; rename all but one")
+    return list(names).index(found)
 
 
-def _json_lines(path: Path, content: str, text: str | None, label: str | None, need_labels: bool) -> Documents:
+def _listed(names: Sequence[str]) -> str:
+    """Names for a message; of very many, the first."""
+    return ", ".join(name[:60] for name in names[:20]) + (f" … ({len(names):,} in all)" if len(names) > 20 else "")
+
+
+def _json(path: Path, content: str, text: str | None, label: str | None, need_labels: bool) -> Documents:
+    """JSON lines, or one array of objects."""
     texts: list[str] = []
     labels: list[str] = []
     text_name: str | None = text
     label_name: str | None = label
-    for number, line in enumerate(content.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataFileError(f"{path}, line {number}: not JSON: {error.msg} (column {error.colno})") from None
+    place = "item" if content.lstrip()[:1] == "[" else "line"
+    for number, record in _json_array(path, content) if place == "item" else _json_lines(path, content):
         if not isinstance(record, dict):
             raise DataFileError(
-                f"{path}, line {number}: expected a JSON object, found {type(record).__name__}; "
+                f"{path}, {place} {number}: expected a JSON object, found {type(record).__name__}; "
                 "JSON lines hold one object a line"
             )
         if not texts:
@@ -223,37 +205,68 @@ def _json_lines(path: Path, content: str, text: str | None, label: str | None, n
             text_name, label_name = names[text_at], None if label_at is None else names[label_at]
         for name in (text_name, label_name):
             if name is not None and name not in record:
-                raise DataFileError(f"{path}, line {number}: no '{name}' in this object (it has: {', '.join(record)})")
+                raise DataFileError(
+                    f"{path}, {place} {number}: no '{name}' in this object (it has: {_listed(list(record))})"
+                )
         if not isinstance(record[text_name], str):
-            raise DataFileError(f"{path}, line {number}: '{text_name}' is not a string: {record[text_name]!r}")
+            raise DataFileError(f"{path}, {place} {number}: '{text_name}' is not a string: {record[text_name]!r:.60}")
         texts.append(record[text_name])
         if label_name is not None:
-            labels.append(_present(path, number, record[label_name]))
+            labels.append(_present(path, number, record[label_name], place))
     return Documents(texts, labels if label_name is not None else None)
+
+
+def _json_lines(path: Path, content: str) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(content.split("\n"), start=1):
+        if line.strip():
+            wrong = f"{path}, line {number}: not JSON: "
+            yield number, parse_json(line, lambda said, wrong=wrong: DataFileError(wrong + said))  # type: ignore[misc]
+
+
+def _json_array(path: Path, content: str) -> Iterable[tuple[int, Any]]:
+    return enumerate(parse_json(content, lambda said: DataFileError(f"{path}: not JSON: {said}")), start=1)
 
 
 def _parquet(path: Path, text: str | None, label: str | None, need_labels: bool) -> Documents:
     import pyarrow
     import pyarrow.parquet
 
+    texts: list[str] = []
+    labels: list[str] = []
+    held = 0
     try:
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(unpacked(path)))
         names = file.schema_arrow.names
         text_at, label_at = _columns(path, names, text, label, need_labels)
+        kind = file.schema_arrow.field(text_at).type
+        if str(kind) not in ("string", "large_string", "string_view", "null") and "values=string" not in str(kind):
+            raise DataFileError(f"{path}: column '{names[text_at]}' holds {kind}, not text; name another with --text")
         wanted = [names[text_at]] + ([] if label_at is None else [names[label_at]])
-        table = file.read(columns=wanted)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataFileError(f"{path}: not a Parquet file: {error}") from None
-    texts = ["" if value is None else str(value) for value in table.column(wanted[0]).to_pylist()]
-    if label_at is None:
-        return Documents(texts)
-    labels = table.column(wanted[1]).to_pylist()
-    return Documents(texts, [_present(path, row, value) for row, value in enumerate(labels, start=1)])
+        for batch in file.iter_batches(_ROWS, columns=wanted):
+            held += batch.nbytes
+            if held > LIMITS.total:
+                raise TooLarge(f"{path}: holds more than {LIMITS.total:,} bytes of text; cut it into smaller files")
+            texts += ["" if value is None else value for value in batch.column(wanted[0]).to_pylist()]
+            if label_at is not None:
+                found = batch.column(wanted[1]).to_pylist()
+                labels += [_present(path, len(labels) + k, value, "row") for k, value in enumerate(found, start=1)]
+    except UnicodeDecodeError:
+        raise DataFileError(
+            f"{path}: row {len(texts) + 1} or one soon after it holds bytes that are not UTF-8"
+        ) from None
+    except (pyarrow.ArrowException, OSError, MemoryError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise DataFileError(f"{path}: not a Parquet file that can be read: {said}") from None
+    return Documents(texts, None if label_at is None else labels)
 
 
-def _present(path: Path, line: int, label: object) -> str:
-    if label is None or not str(label).strip():
-        raise DataFileError(f"{path}, line {line}: the label is missing; drop the row or label it")
+def _present(path: Path, line: int, label: object, place: str = "line") -> str:
+    if label is None or label != label or not str(label).strip():
+        raise DataFileError(f"{path}, {place} {line}: the label is missing; drop the row or label it")
+    if not isinstance(label, (str, int, float)):
+        raise DataFileError(
+            f"{path}, {place} {line}: the label is {type(label).__name__}, {label!r:.60}; expected a string or a number"
+        )
     return str(label)
 
 

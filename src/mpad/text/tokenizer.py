@@ -187,6 +187,7 @@ def _checked(word: object) -> str:
     return _without_markers(word)
 
 
+# By name; those alone may be named by a saved model.
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "kim": KimTokenizer,
     "kim-cased": lambda: KimTokenizer(lower=False),
@@ -201,7 +202,7 @@ def as_tokenizer(choice: str | Tokenizer | Callable[[str], Iterable[str]]) -> To
     if isinstance(choice, str):
         if choice in TOKENIZERS:
             return TOKENIZERS[choice]()
-        if ":" in choice:  # module:function, as a saved model names it
+        if ":" in choice:  # module:function, by the caller's own word
             return CallableTokenizer(_imported(choice))
         raise InputError(
             f"no tokenizer '{choice}' (known: {', '.join(TOKENIZERS)}; "
@@ -210,6 +211,21 @@ def as_tokenizer(choice: str | Tokenizer | Callable[[str], Iterable[str]]) -> To
     if callable(choice):
         return CallableTokenizer(choice)
     raise InputError(f"tokenizer must be a name or a function, not {type(choice).__name__}")
+
+
+def saved_tokenizer(name: str, given: str | Tokenizer | Callable[[str], Iterable[str]] | None) -> Tokenizer:
+    """The tokenizer that a saved model names, or the one that the caller hands in.
+
+    A folder's word is never imported: only names in TOKENIZERS count.
+    """
+    if given is not None:
+        return as_tokenizer(given)
+    if name not in TOKENIZERS:
+        raise InputError(
+            f"this model was trained with a tokenizer of its own, '{name[:100]}': hand that in (load(folder, "
+            "tokenizer=function) in Python, --tokenizer module:function in a shell)"
+        )
+    return TOKENIZERS[name]()
 
 
 def _imported(name: str) -> Callable[[str], Iterable[str]]:
@@ -222,8 +238,7 @@ def _imported(name: str) -> Callable[[str], Iterable[str]]:
             found = getattr(found, part)
     except (ImportError, AttributeError):
         raise InputError(
-            f"the tokenizer '{name}' cannot be imported here: make its module importable, "
-            "or hand the function in (MPADClassifier.load(folder, tokenizer=...))"
+            f"the tokenizer '{name}' cannot be imported here: make its module importable, or hand in the function"
         ) from None
     function: Callable[[str], Iterable[str]] = found  # type: ignore[assignment]
     return function

@@ -14,19 +14,22 @@ megabytes. `.gz` is read as it is. Numbers are only parsed for the words that so
 
 import gzip
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import VectorFileError
+from mpad.io.archives import LIMITS, TooLarge, open_stream
 
 Row = NDArray[np.float32]
 Wanted = Callable[[str], bool]
 _BLOCK = 1 << 22
 _LONGEST_WORD = 1 << 16
+_WIDEST = 1 << 16
 
 
 def read_rows(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
@@ -39,30 +42,24 @@ def read_rows(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
     if path.suffix == ".npz":
         yield from _npz(path, wanted)
         return
-    opened = gzip.open(path) if _is_gzip(path) else path.open("rb")
-    with opened as file:
+    with open_stream(path) as file:
         try:
-            yield from _stream(path, cast(BinaryIO, file), wanted)
+            yield from _stream(path, file, wanted)
         except EOFError:
             raise VectorFileError(
                 f"{path}: the gzip stream ends too early: the file is truncated; fetch it again"
             ) from None
-        except (gzip.BadGzipFile, OSError) as error:
+        except (gzip.BadGzipFile, zlib.error, OSError, TooLarge) as error:
             raise VectorFileError(f"{path}: cannot be read: {error}") from None
 
 
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
-
-
-def _stream(path: Path, file: BinaryIO, wanted: Wanted) -> Iterator[tuple[str, Row]]:
+def _stream(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, Row]]:
     first = file.readline(_LONGEST_WORD)
     fields = first.split()
-    if len(fields) == 2 and all(field.isdigit() for field in fields):
+    if len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields):
         count, width = int(fields[0]), int(fields[1])
-        if width == 0:
-            raise VectorFileError(f"{path}, line 1: the width of the vectors is 0")
+        if not 1 <= width <= _WIDEST:
+            raise VectorFileError(f"{path}, line 1: the width of the vectors is {width}; expected 1 to {_WIDEST:,}")
         start = file.read(width * 32 + _LONGEST_WORD)
         if count == 0:
             return
@@ -100,10 +97,13 @@ def _looks_textual(start: bytes) -> bool:
 
 
 def _text(
-    path: Path, file: BinaryIO, start: bytes, number: int, wanted: Wanted, width: int, count: int | None
+    path: Path, file: IO[bytes], start: bytes, number: int, wanted: Wanted, width: int, count: int | None
 ) -> Iterator[tuple[str, Row]]:
     read = 0
+    longest = _LONGEST_WORD + 64 * width  # bytes
     for line in _lines(file, start):
+        if len(line) > longest:
+            raise VectorFileError(f"{path}, line {number}: longer than {longest:,} bytes: not a word and its numbers")
         fields = line.rstrip().rsplit(b" ", width)  # from the right: some GloVe words hold spaces
         if len(fields) != width + 1:
             raise VectorFileError(
@@ -125,7 +125,7 @@ def _text(
         )
 
 
-def _lines(file: BinaryIO, start: bytes) -> Iterator[bytes]:
+def _lines(file: IO[bytes], start: bytes) -> Iterator[bytes]:
     rest = start
     while True:
         *whole, rest = rest.split(b"\n")
@@ -134,12 +134,14 @@ def _lines(file: BinaryIO, start: bytes) -> Iterator[bytes]:
         if not block:
             break
         rest += block
+        if len(rest) > 64 * _BLOCK:  # no line is that long: whoever reads this one says so
+            break
     if rest.strip():
         yield rest
 
 
 def _binary(
-    path: Path, file: BinaryIO, start: bytes, offset: int, wanted: Wanted, width: int, count: int
+    path: Path, file: IO[bytes], start: bytes, offset: int, wanted: Wanted, width: int, count: int
 ) -> Iterator[tuple[str, Row]]:
     row_bytes = 4 * width
     buffer, position = start, 0
@@ -167,20 +169,43 @@ def _binary(
 
 def _npz(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
     try:
+        _check_npz(path)
         with np.load(path, allow_pickle=False) as file:
             words = file["words"]
             rows = file["vectors"] if "vectors" in file else file["rows"]
             scale = np.asarray(file["scale"]) if "scale" in file else np.ones(len(rows))
-    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except (*_BAD_NPZ, RuntimeError, NotImplementedError, MemoryError) as error:
         raise VectorFileError(
             f"{path}: expected an .npz file with the arrays 'words' and 'vectors' "
             f"(or 'words', 'rows' and 'scale'): {error}"
         ) from None
-    if rows.ndim != 2 or not len(words) == len(rows) == len(scale):
+    numbers = rows.dtype.kind in "fiu" and scale.dtype.kind in "fiu" and words.dtype.kind == "U"
+    if rows.ndim != 2 or words.ndim != 1 or scale.ndim != 1 or not len(words) == len(rows) == len(scale) or not numbers:
         raise VectorFileError(
-            f"{path}: expected one row a word, found {len(words):,} words, rows of shape {rows.shape} "
-            f"and {len(scale):,} scales"
+            f"{path}: expected words, and one row of numbers a word; found words of type {words.dtype} and shape "
+            f"{words.shape}, rows of type {rows.dtype} and shape {rows.shape}, scales of shape {scale.shape}"
         )
     for number, word in enumerate(words.tolist()):
         if wanted(word):
             yield word, rows[number].astype(np.float32) * np.float32(scale[number])
+
+
+_BAD_NPZ = (KeyError, ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile, zlib.error)
+
+
+def _check_npz(path: Path) -> None:
+    """Refuse arrays that are larger than what the file holds of them, before memory is asked for."""
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.file_size > max(LIMITS.ratio * info.compress_size, 64 << 20) or info.file_size > LIMITS.total:
+                raise ValueError(f"'{info.filename}' unpacks to {info.file_size:,} bytes, more than is taken")
+            with archive.open(info) as opened:
+                version = np.lib.format.read_magic(opened)
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                if version not in read:
+                    raise ValueError(f"'{info.filename}' is an array of version {version}; expected 1.0 or 2.0")
+                header: Any = read[version](opened)
+                shape, _, kind = header
+                needed = int(np.prod(shape, dtype=object)) * kind.itemsize
+            if min(shape, default=0) < 0 or needed > info.file_size:
+                raise ValueError(f"'{info.filename}' says shape {shape}, but there are {info.file_size:,} bytes of it")

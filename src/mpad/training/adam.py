@@ -1,6 +1,6 @@
 """Adam over networks of many small tensors, of one model or of several."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +9,7 @@ from mpad.nn import compiled
 from mpad.nn.compiled.adam import CompiledAdam
 
 _LARGE = 1 << 17  # numbers; a tensor this large is worth an update of its own
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # torch's names
 _ALIGN = 16  # numbers; where each parameter starts, so that products read whole cache lines
 
 
@@ -24,11 +25,13 @@ class FlatParameters:
         rooms = [-(-size // _ALIGN) * _ALIGN for size in sizes]
         self._gaps = [room - size for room, size in zip(rooms, sizes, strict=True)]
         self.flat = self.parameters[0].detach().new_zeros(n_models, sum(rooms))
+        self._views: list[Tensor] = []
         start = 0
         for parameter, size, room in zip(self.parameters, sizes, rooms, strict=True):
             part = self.flat[:, start : start + size]
             part.copy_(parameter.detach().reshape(n_models, size))
             parameter.data = part.view(parameter.shape)
+            self._views.append(parameter.data)
             start += room
 
     def zero_grad(self) -> None:
@@ -38,6 +41,7 @@ class FlatParameters:
 
     def gradient(self) -> Tensor:
         """The gradients, laid out as the parameters are; no gradient counts as a zero one: (models, numbers)."""
+        self._bring_back()
         n_models, parts = self.flat.shape[0], []
         for parameter, gap in zip(self.parameters, self._gaps, strict=True):
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -45,6 +49,13 @@ class FlatParameters:
             if gap:
                 parts.append(self.flat.new_zeros(n_models, gap))
         return torch.cat(parts, dim=1)
+
+    def _bring_back(self) -> None:
+        """Parameters that somebody has moved, to share them with a process for one, become views again."""
+        for parameter, view in zip(self.parameters, self._views, strict=True):
+            if parameter.data_ptr() != view.data_ptr():
+                view.copy_(parameter.detach())
+                parameter.data = view
 
     def release(self) -> None:
         """Give each parameter memory of its own again."""
@@ -99,9 +110,32 @@ class FlatAdam:
             for group in adam.param_groups:
                 group["lr"] *= factor
 
+    def state(self) -> dict[str, Tensor]:
+        """Moments, steps and learning rates, for a checkpoint."""
+        found: dict[str, Tensor] = {}
+        for model, (rows, adam) in enumerate(zip(self._rows, self._adam, strict=True)):
+            found[f"{model}.rate"] = torch.tensor(adam.param_groups[0]["lr"], dtype=torch.float64)
+            for number, row in enumerate(rows):
+                own = adam.state.get(row) or _no_steps(row)
+                found |= {f"{model}.{number}.{name}": own[name] for name in _MOMENTS}
+        return found
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave."""
+        for model, (rows, adam) in enumerate(zip(self._rows, self._adam, strict=True)):
+            adam.param_groups[0]["lr"] = float(state[f"{model}.rate"])
+            for number, row in enumerate(rows):
+                own = {name: state[f"{model}.{number}.{name}"].clone() for name in _MOMENTS}
+                adam.state[row] = {name: x if name == "step" else x.to(row.device) for name, x in own.items()}
+
     def release(self) -> None:
         """Give each parameter memory of its own again."""
         self._small.release()
+
+
+def _no_steps(row: Tensor) -> dict[str, Tensor]:
+    """What torch's Adam has of a parameter before its first step."""
+    return {"step": torch.zeros(()), "exp_avg": torch.zeros_like(row), "exp_avg_sq": torch.zeros_like(row)}
 
 
 def make_adam(parameters: Sequence[nn.Parameter], rates: float | Sequence[float]) -> "FlatAdam | CompiledAdam":

@@ -1,6 +1,6 @@
 """Training step by step, operator by operator: on a CPU, and on any device that torch knows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,8 +37,8 @@ class Eager:
         self._noise = Noise([task.config.seed for task in tasks])
         device = tasks[0].examples.documents.device
         drawn_there = device.type == "cuda" and not self.stacked  # not on the host, to be copied
-        seeded = torch.Generator(device).manual_seed(int(tasks[0].config.seed)) if drawn_there else self._noise
-        hear(self.network, seeded)
+        self._generator = torch.Generator(device).manual_seed(int(tasks[0].config.seed)) if drawn_there else None
+        hear(self.network, self._generator or self._noise)
 
     def prepare(self, orders: Sequence[Batches]) -> None:
         """Remember the next epoch's batches."""
@@ -91,6 +91,23 @@ class Eager:
         """Multiply the learning rates."""
         self._optimiser.scale_learning_rate(factor)
 
+    def state(self) -> dict[str, Tensor]:
+        """Network, optimiser and the dropout's counters."""
+        found = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        found |= {f"adam.{name}": value for name, value in self._optimiser.state().items()}
+        found["dropout.steps"] = torch.tensor(self._noise.steps)
+        return found if self._generator is None else {**found, "dropout.generator": self._generator.get_state()}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave."""
+        load_network(self.network, state)
+        self._optimiser.load_state(
+            {name.removeprefix("adam."): value for name, value in state.items() if name.startswith("adam.")}
+        )
+        self._noise.steps = state["dropout.steps"].tolist()
+        if self._generator is not None:
+            self._generator.set_state(state["dropout.generator"].cpu())
+
     def close(self) -> None:
         """Give the models their weights."""
         self._optimiser.zero_grad()
@@ -100,6 +117,12 @@ class Eager:
             unstack_models(self.network, [task.network for task in self._tasks])
         for task in self._tasks:
             task.network.eval()
+
+
+def load_network(network: Network, state: Mapping[str, Tensor]) -> None:
+    """Put back a network's part of an engine's state, in place."""
+    prefix = "network."
+    network.load_state_dict({name.removeprefix(prefix): x for name, x in state.items() if name.startswith(prefix)})
 
 
 def hear(network: Network, noise: "Noise | DeviceNoise | torch.Generator") -> None:

@@ -3,14 +3,17 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.errors import NotFinite
+from mpad.training.checkpoint import Checkpoint
 from mpad.training.eager import Eager
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights, Judge
-from mpad.training.task import Engine, Task, check_together
+from mpad.training.task import Batches, Engine, Result, Task, check_together
 
 _SMALL = 1_200  # rows in a batch
 
@@ -30,24 +33,33 @@ class History:
         return sum(report.seconds for report in self.reports)
 
 
-def train(tasks: Sequence[Task], sink: Sink = silent) -> list[History]:
+def train(
+    tasks: Sequence[Task],
+    sink: Sink = silent,
+    keep_interrupted: bool = False,
+    checkpoint: Checkpoint | None = None,
+) -> list[History]:
     """Train models, several at once where that is faster, and leave each with the weights of its best epoch."""
-    return list(train_in_turn(tasks, sink))
+    return list(train_in_turn(tasks, sink, keep_interrupted=keep_interrupted, checkpoint=checkpoint))
 
 
-def train_in_turn(tasks: Sequence[Task], sink: Sink = silent, engine: Engine | None = None) -> Iterator[History]:
+def train_in_turn(
+    tasks: Sequence[Task],
+    sink: Sink = silent,
+    engine: Engine | None = None,
+    keep_interrupted: bool = False,
+    checkpoint: Checkpoint | None = None,
+) -> Iterator[History]:
     """Train models, several at once as one stacked model where that is faster; give each as soon as it is done.
 
     A model learns the same whether it trains alone or among others: it has its own order of documents, dropout,
-    batch norm, optimiser, best epoch and patience. Ctrl-C ends training early; the best weights so far are kept all
-    the same. The caller's random generators are left as they were. `engine` trains them, if one is there already.
+    batch norm, optimiser, best epoch and patience. Ctrl-C is raised, or with `keep_interrupted` ends training early,
+    the best weights so far kept. One model alone goes on from `checkpoint`, and is kept there after every epoch. The
+    caller's random generators are left as they were. `engine` trains them, if one is there already.
     """
     check_together(tasks)
     if len(tasks) > 1 and not _stacking_pays(tasks):
-        before: Engine | None = None
-        for number, task in enumerate(tasks):
-            before = find_engine([task], before)
-            yield from train_in_turn([task], _numbered(sink, number), before)
+        yield from _one_by_one(tasks, sink, keep_interrupted)
         return
     engine = engine or find_engine(tasks)
     best = BestWeights(engine.network, engine.stacked)
@@ -55,20 +67,33 @@ def train_in_turn(tasks: Sequence[Task], sink: Sink = silent, engine: Engine | N
     reports: list[list[EpochReport]] = [[] for _ in tasks]
     interrupted = False
     try:
-        for found in _epochs(engine, tasks, judges):
+        if checkpoint is not None:
+            reports[0] += checkpoint.resume(engine, best, judges[0])
+        for found in _epochs(engine, tasks, judges, len(reports[0])):
             best.keep([report.model for report in found if report.is_best])
             for report in found:
                 reports[report.model].append(report)
                 sink(report)
+            if checkpoint is not None:
+                checkpoint.save(engine, best, judges[0], reports[0])
             if all(judge.out_of_patience for judge in judges):
                 break
     except KeyboardInterrupt:
+        if not keep_interrupted:
+            raise
         interrupted = True
     finally:
         best.restore()
         engine.close()
     for own, judge in zip(reports, judges, strict=True):
         yield History(own, judge.epoch, interrupted, len(tasks))
+
+
+def _one_by_one(tasks: Sequence[Task], sink: Sink, keep_interrupted: bool) -> Iterator[History]:
+    before: Engine | None = None
+    for number, task in enumerate(tasks):
+        before = find_engine([task], before)
+        yield from train_in_turn([task], _numbered(sink, number), before, keep_interrupted)
 
 
 def _numbered(sink: Sink, model: int) -> Sink:
@@ -104,29 +129,33 @@ def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
     return Eager(tasks)
 
 
-def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge]) -> Iterator[list[EpochReport]]:
-    """Run epochs; give the reports of the models that have not run out of patience."""
+def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge], done: int) -> Iterator[list[EpochReport]]:
+    """Run the epochs after those that are done; give the reports of the models that have not run out of patience."""
     config = tasks[0].config
+    if done >= config.max_epochs or all(judge.out_of_patience for judge in judges):
+        return
     generators = [np.random.default_rng(task.config.seed) for task in tasks]
     sizes = [_sizes(task) for task in tasks]
 
-    def prepare() -> None:
-        engine.prepare(
-            [
-                shuffled_batches(len(task.examples), config.batch_size, generator, own)
-                for task, generator, own in zip(tasks, generators, sizes, strict=True)
-            ]
-        )
+    def orders() -> list[Batches]:
+        return [
+            shuffled_batches(len(task.examples), config.batch_size, generator, own)
+            for task, generator, own in zip(tasks, generators, sizes, strict=True)
+        ]
 
-    prepare()
-    for epoch in range(1, config.max_epochs + 1):
+    for _ in range(done):
+        orders()  # as they were drawn before
+    engine.prepare(orders())
+    for epoch in range(done + 1, config.max_epochs + 1):
         start = time.perf_counter()
         if config.schedule == "halving" and epoch % 50 == 1 and epoch > 1:
             engine.scale_learning_rate(0.5)
         engine.start()
         if epoch < config.max_epochs:
-            prepare()  # while this epoch runs
+            engine.prepare(orders())  # while this epoch runs
         results = engine.finish()
+        for task, result in zip(tasks, results, strict=True):
+            _check_finite(task, result, epoch)
         seconds = time.perf_counter() - start
         found = []
         for model, (judge, result) in enumerate(zip(judges, results, strict=True)):
@@ -145,6 +174,17 @@ def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge]) -> I
                 )
                 found.append(report)
         yield found
+
+
+def _check_finite(task: Task, result: Result, epoch: int) -> None:
+    if isfinite(result.train_loss) and isfinite(result.loss):
+        return
+    rate = task.config.learning_rate
+    raise NotFinite(
+        f"training diverged in epoch {epoch}: the loss is {result.train_loss}, on held-out documents {result.loss}. "
+        f"Lower the learning rate (learning_rate is {rate:g}; try {rate / 10:g}); if that does not help, look for "
+        "extreme numbers among the word vectors"
+    )
 
 
 def _sizes(task: Task) -> NDArray[np.int64] | None:

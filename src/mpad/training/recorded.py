@@ -5,7 +5,7 @@ moves into those: ten folds are recorded once.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from mpad.graph.batch import CorpusTensors
 from mpad.sequence.batch import WordTensors
 from mpad.sequence.planned import PlannedGraphs, PlannedWords, Planner, find_room
-from mpad.training.eager import hear
+from mpad.training.eager import hear, load_network
 from mpad.training.examples import Corpus, Examples
 from mpad.training.loss import document_losses, rightness, weighted_loss
 from mpad.training.recording import Recorder, Recording
@@ -199,6 +199,23 @@ class Recorded:
     def scale_learning_rate(self, factor: float) -> None:
         """Multiply the learning rate."""
         self._rate *= factor
+
+    def state(self) -> dict[str, Tensor]:
+        """Network, optimiser and the dropout's generator."""
+        found = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        return {**found, **self._counters, "dropout.generator": self._generator.get_state()}
+
+    @property
+    def _counters(self) -> dict[str, Tensor]:
+        moments = enumerate(self._adam.state[parameter] for parameter in self._trained)
+        return {"rate": self._rate} | {f"adam.{k}.{name}": x for k, own in moments for name, x in own.items()}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave, where recorded steps look for it."""
+        load_network(self.network, state)
+        for name, own in self._counters.items():
+            own.copy_(state[name])
+        self._generator.set_state(state["dropout.generator"].cpu())
 
     def close(self) -> None:
         """Give the model its weights."""

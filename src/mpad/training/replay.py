@@ -5,7 +5,7 @@ copies one of them into place and replays the recorded launches: gather, forward
 counts; it looks at numbers once an epoch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ from mpad.graph.batch import CorpusTensors
 from mpad.graph.planned import PlannedBatch, PlanSize
 from mpad.nn import kernels
 from mpad.training.adam import FlatParameters
-from mpad.training.eager import hear
+from mpad.training.eager import hear, load_network
 from mpad.training.loss import document_losses, rightness, weighted_loss
 from mpad.training.plans import Held, Known, Plans
 from mpad.training.recording import Recorder, Recording
@@ -151,6 +151,22 @@ class Replay:
     def scale_learning_rate(self, factor: float) -> None:
         """Multiply the learning rates."""
         self._rates *= factor
+
+    def state(self) -> dict[str, Tensor]:
+        """Network, moments, rates and the dropout's counters."""
+        found = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        return {**found, **self._counters}
+
+    @property
+    def _counters(self) -> dict[str, Tensor]:
+        m, v = self._moments
+        return {"adam.m": m, "adam.v": v, "adam.rates": self._rates, "dropout.steps": self._noise.steps}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave, where recorded steps look for it."""
+        load_network(self.network, state)
+        for name, own in self._counters.items():
+            own.copy_(state[name])
 
     def close(self) -> None:
         """Give the models their weights."""

@@ -1,6 +1,7 @@
 """Patience, and the best weights so far."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +35,15 @@ class Judge:
         """Whether accuracy has not risen for `patience` epochs."""
         return self._patience is not None and self._waited >= self._patience
 
+    def state(self) -> dict[str, Any]:
+        """What has been seen so far, as JSON holds it."""
+        return {"score": self._score, "epoch": self.epoch, "waited": self._waited}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self._score = None if state["score"] is None else (float(state["score"][0]), float(state["score"][1]))
+        self.epoch, self._waited = int(state["epoch"]), int(state["waited"])
+
 
 class BestWeights:
     """Keeps the best weights of a model, or of each of several stacked ones."""
@@ -53,6 +63,15 @@ class BestWeights:
         for name, value in state.items():
             for model in models:
                 self._kept[name][model].copy_(value[model])
+
+    def state(self) -> dict[str, Tensor]:
+        """The best weights so far; nothing where there are none."""
+        return dict(self._kept or {})
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take these for the best so far."""
+        own = self._network.state_dict()
+        self._kept = {name: value.to(own[name].device) for name, value in state.items()}
 
     def restore(self) -> None:
         """Give the network its best weights back."""

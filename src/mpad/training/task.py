@@ -1,11 +1,12 @@
 """What is to be trained, and how."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mpad.errors import InputError
 from mpad.models.network import Network
@@ -84,6 +85,14 @@ class Engine(Protocol):
 
     def scale_learning_rate(self, factor: float) -> None:
         """Multiply the learning rates."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next epoch hangs on beside its batches, of one model, for a checkpoint."""
+        ...
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave, in place."""
         ...
 
     def close(self) -> None:

@@ -1,20 +1,16 @@
 """The files of an original distribution: in a folder, a tar or zip archive, or one file alone.
 
-Archives are read in memory, never unpacked to disk.
+Archives are read in memory, never unpacked to disk, within the limits of `mpad.io.archives`.
 """
 
-import lzma
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mpad.errors import DataFileError
+from mpad.io.archives import archive_files
 
 _MARK = b"\xef\xbb\xbf"
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError)
 Wanted = Callable[[PurePosixPath], bool]
 
 
@@ -55,43 +51,13 @@ def read_files(source: Path, wanted: Wanted) -> Iterator[File]:
             inside = PurePosixPath(file.relative_to(source).as_posix())
             if _visible(inside) and wanted(inside):
                 yield File(source, inside, file.read_bytes())
-    elif zipfile.is_zipfile(source):
-        yield from _undamaged(source, _zip(source, wanted))
-    elif tarfile.is_tarfile(source):
-        yield from _undamaged(source, _tar(source, wanted))
+        return
+    packed = archive_files(source, lambda inside: _visible(inside) and wanted(inside))
+    if packed is not None:
+        for inside, data in packed:
+            yield File(source, inside, data)
     elif wanted(PurePosixPath(source.name)):
         yield File(source.parent, PurePosixPath(source.name), source.read_bytes())
-
-
-def _undamaged(source: Path, files: Iterator[File]) -> Iterator[File]:
-    try:
-        yield from files
-    except _DAMAGED as error:
-        raise DataFileError(f"{source}: cannot be unpacked: {error}; the file is damaged: fetch it again") from None
-
-
-def _zip(source: Path, wanted: Wanted) -> Iterator[File]:
-    with zipfile.ZipFile(source) as archive:
-        for name in sorted(archive.namelist()):
-            if not name.endswith("/") and _visible(PurePosixPath(name)) and wanted(PurePosixPath(name)):
-                yield File(source, PurePosixPath(name), archive.read(name))
-
-
-def _tar(source: Path, wanted: Wanted) -> Iterator[File]:
-    """In the archive's own order: a compressed tar can only be read through."""
-    with tarfile.open(source) as archive:
-        for member in archive:
-            inside = PurePosixPath(member.name)
-            if member.isfile() and _visible(inside) and wanted(inside):
-                opened = archive.extractfile(member)
-                if opened is not None:
-                    yield File(source, inside, opened.read())
-        # tarfile takes a header that it cannot read for the end; behind the true end there is nothing but zeros.
-        assert archive.fileobj is not None
-        archive.fileobj.seek(archive.offset)
-        while block := archive.fileobj.read(1 << 20):
-            if block.strip(b"\0"):
-                raise tarfile.ReadError(f"no file begins at byte {archive.offset:,}, where one should")
 
 
 def _visible(path: PurePosixPath) -> bool:

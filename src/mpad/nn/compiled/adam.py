@@ -1,6 +1,6 @@
 """Adam over a network's numbers (training/adam.py), all tensors in one call."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import POINTER, Structure, c_float, c_long
 
 import torch
@@ -55,6 +55,18 @@ class CompiledAdam:
     def scale_learning_rate(self, factor: float) -> None:
         """Multiply the learning rate."""
         self._rate *= factor
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Moments, steps and learning rate, for a checkpoint."""
+        found = {f"{k}.{n}": x for k, pair in enumerate(self._moments) for n, x in zip("mv", pair, strict=True)}
+        return {**found, "rate": torch.tensor(self._rate, dtype=torch.float64), "steps": torch.tensor(self._steps)}
+
+    def load_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Put back what `state` gave."""
+        for k, pair in enumerate(self._moments):
+            for name, x in zip("mv", pair, strict=True):
+                x.copy_(state[f"{k}.{name}"])
+        self._rate, self._steps = float(state["rate"]), int(state["steps"])
 
     def release(self) -> None:
         """Parameters are where they always were."""

@@ -1,0 +1,50 @@
+"""JSON objects that nobody vouches for → dataclasses, every value of its field's type."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from math import isfinite
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from mpad.errors import InputError
+
+Value = TypeVar("Value")
+_LARGEST = 1 << 53  # an integer beyond this is no size of anything
+_LONGEST_LIST = 1_000
+
+
+def as_settings(kind: type[Value], record: Any, wrong: Callable[[str], Exception]) -> Value:
+    """A JSON object as a dataclass: its fields and no others, each value of its field's type."""
+    if not isinstance(record, dict):
+        raise wrong("expected an object")
+    hints = get_type_hints(kind)
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type] # every caller's is a dataclass
+    unknown = [name for name in record if name not in known]
+    if unknown:
+        raise wrong(f"no setting '{unknown[0][:60]}' (known: {', '.join(known)})")
+    for name, field in known.items():
+        if name not in record and field.default is MISSING:
+            raise wrong(f"'{name}' is missing")
+        if name in record and not _is_a(record[name], hints[name]):
+            raise wrong(f"{name} = {record[name]!r:.60} is not a value that it can have")
+    try:
+        return kind(**record)
+    except (InputError, TypeError, ValueError) as error:
+        raise wrong(str(error)) from None
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    """Whether a JSON value is of an annotated type."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_is_a(value, one) for one in get_args(hint))
+    if origin in (list, tuple, Sequence):
+        inner = get_args(hint)[0]
+        return isinstance(value, list) and len(value) <= _LONGEST_LIST and all(_is_a(one, inner) for one in value)
+    if hint is int:
+        return type(value) is int and abs(value) < _LARGEST
+    if hint is float:
+        return type(value) in (int, float) and isfinite(value) and abs(value) < _LARGEST
+    return hint in (bool, str, type(None)) and type(value) is hint

@@ -1,0 +1,123 @@
+"""Training that can go on where it was cut off: one file, replaced whole after every epoch.
+
+It holds the network, the optimiser, the dropout's counters, the best weights so far and what every epoch came to. The
+order of the documents is drawn again from the seed. On a CPU, with the same number of threads, training that goes on
+from it ends with the very weights that it would have had.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from mpad.errors import CheckpointError, StoreError
+from mpad.io.atomic import write_file
+from mpad.io.safe_json import parse_json
+from mpad.training.progress import EpochReport
+from mpad.training.stopping import BestWeights, Judge
+from mpad.training.task import Engine
+
+_FORMAT = 1
+_KEY = "mpad_checkpoint"  # of the file's metadata
+_BEST = "best."
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds."""
+
+    fingerprint: str  # of the data and the settings that it belongs to
+    seed: int
+    epoch: int  # the last that ended
+    judge: dict[str, Any]
+    reports: list[EpochReport]
+    tensors: dict[str, Tensor]  # the engine's, and under "best." the best weights if they are not the present ones
+
+
+def read_checkpoint(path: Path, fingerprint: str) -> Saved | None:
+    """Read a checkpoint of these data and settings; None where there is no file."""
+    saved = _read(path) if path.exists() else None
+    if saved is not None and saved.fingerprint != fingerprint:
+        raise CheckpointError(
+            f"{path}: is a checkpoint of other data, other settings or another version of mpad; give those again, or "
+            "delete it to begin anew"
+        )
+    return saved
+
+
+def check_free(path: Path, fingerprint: str) -> None:
+    """Refuse to begin anew where that would cost a file of somebody else, or training that could go on."""
+    if path.exists() and _read(path).fingerprint == fingerprint:
+        raise CheckpointError(
+            f"{path}: training on these data with these settings was cut off there; go on from it (resume=True in "
+            "Python, --resume in a shell), or delete it to begin anew"
+        )
+
+
+def _read(path: Path) -> Saved:
+    def wrong(said: str) -> CheckpointError:
+        return CheckpointError(f"{path}: not a checkpoint that can be read ({said}); delete it to begin anew")
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = parse_json((file.metadata() or {}).get(_KEY, ""), wrong)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+        if facts.pop("format") != _FORMAT:
+            raise wrong("of another version of mpad")
+        return Saved(**{**facts, "reports": [EpochReport(**one) for one in facts["reports"]]}, tensors=tensors)
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise wrong(str(error)) from None
+
+
+class Checkpoint:
+    """Where one model's training is kept, and how it is taken up again."""
+
+    def __init__(self, path: Path, fingerprint: str, seed: int, saved: Saved | None = None) -> None:
+        self._path, self._fingerprint, self._seed, self._saved = path, fingerprint, seed, saved
+        self._epoch = 0 if saved is None else saved.epoch  # the last that is on disk
+
+    def resume(self, engine: Engine, best: BestWeights, judge: Judge) -> list[EpochReport]:
+        """Put everything back as it was; what the epochs so far came to."""
+        if self._saved is None:
+            return []
+        tensors = dict(self._saved.tensors)
+        kept = {name.removeprefix(_BEST): tensors.pop(name) for name in list(tensors) if name.startswith(_BEST)}
+        own = engine.state()
+        if {name: x.shape for name, x in own.items()} != {name: x.shape for name, x in tensors.items()}:
+            raise CheckpointError(
+                f"{self._path}: was written on another kind of device, or where compiled passes were or were not "
+                "there: go on there, or delete it to begin anew"
+            )
+        engine.load_state(tensors)
+        judge.load_state(self._saved.judge)
+        if kept:
+            best.load_state(kept)
+        elif judge.epoch:
+            best.keep([0])  # the present weights are the best
+        return self._saved.reports
+
+    def save(self, engine: Engine, best: BestWeights, judge: Judge, reports: list[EpochReport]) -> None:
+        """Replace what is on disk; if that fails, the last good one stays."""
+        epoch = reports[-1].epoch
+        tensors = engine.state()
+        if judge.epoch != epoch:
+            tensors |= {f"{_BEST}{name}": value for name, value in best.state().items()}
+        facts = {
+            "format": _FORMAT,
+            "fingerprint": self._fingerprint,
+            "seed": self._seed,
+            "epoch": epoch,
+            "judge": judge.state(),
+            "reports": [asdict(report) for report in reports],
+        }
+        data = save({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, {_KEY: json.dumps(facts)})
+        try:
+            write_file(self._path, data)
+        except StoreError as error:
+            stays = f"; the checkpoint of epoch {self._epoch} stays: make room and go on from it" if self._epoch else ""
+            raise StoreError(f"{error}{stays}") from None
+        self._epoch = epoch
