@@ -13,7 +13,7 @@ numbers, and all that is known before anything is computed. Checksums tell damag
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from mpad.errors import DamagedModel, FutureFormat, MissingModelFile, ShapeMismatch, StoreError
@@ -29,6 +28,7 @@ from mpad.graph.build import GraphConfig
 from mpad.io import atomic
 from mpad.io.safe_json import read_json
 from mpad.io.settings import as_settings
+from mpad.io.tensors import Arrays, Expected, read_tensors
 from mpad.labels import Labels
 from mpad.models.config import MPADConfig, Shapes
 from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END
@@ -38,9 +38,7 @@ FORMAT = 2  # 1 had no checksums
 CONFIG, VOCABULARY, WEIGHTS, SUMS = "config.json", "vocabulary.json", "model.safetensors", "SHA256SUMS"
 OWN = frozenset({CONFIG, VOCABULARY, WEIGHTS, SUMS, "model.bin"})  # names that a folder may hold; the last, fastText's
 VECTORS = "vectors"  # name of the tensor that holds the word vectors
-Arrays = dict[str, NDArray[Any]]
 Value = TypeVar("Value")
-_FLOATS, _INTEGERS = ("F16", "F32", "F64"), ("I32", "I64")
 
 
 # ── Writing ──
@@ -151,49 +149,9 @@ class ModelFiles:
         """Some of the configuration as a dataclass, its values of the types and in the ranges that it asks for."""
         return as_settings(kind, self.config.get(name), lambda said: self.damaged(CONFIG, f"'{name}': {said}"))
 
-    def tensors(self, expected: Mapping[str, tuple[int | None, ...]], integers: Set[str] = frozenset()) -> Arrays:
-        """Read all tensors: exactly the expected names and shapes, of finite floats, or of `integers` those named.
-
-        None in a shape stands for any number.
-        """
-        path = self.check(WEIGHTS)
-        try:
-            with safe_open(path, framework="numpy") as file:
-                names = set(file.keys())
-                self._check_names(names, set(expected))
-                for name, shape in expected.items():
-                    self._check_kind(name, file.get_slice(name), shape, name in integers or _counts(name))
-                found = {name: np.asarray(file.get_tensor(name)) for name in expected}
-        except (SafetensorError, OSError, ValueError, TypeError) as error:
-            raise self.damaged(WEIGHTS, f"not a whole safetensors file: {error}") from None
-        for name, value in found.items():
-            if value.dtype.kind == "f" and not np.isfinite(value).all():
-                raise self.damaged(WEIGHTS, f"the tensor '{name}' holds NaN or infinity")
-            if name.endswith("running_var") and (value < 0).any():
-                raise self.damaged(WEIGHTS, f"the tensor '{name}' holds variances below zero")
-        return found
-
-    def _check_names(self, names: Set[str], expected: Set[str]) -> None:
-        if expected - names:
-            raise self.damaged(WEIGHTS, f"the tensor '{min(expected - names)}' is missing")
-        if names - expected:
-            shown = ", ".join(sorted(names - expected)[:5])
-            raise self.damaged(WEIGHTS, f"unexpected tensors: {shown}")
-
-    def _check_kind(self, name: str, tensor: Any, shape: Sequence[int | None], whole: bool) -> None:
-        found, kinds = tuple(tensor.get_shape()), _INTEGERS if whole else _FLOATS
-        asked = tuple(own if own is not None else there for own, there in zip(shape, found, strict=False))
-        if len(found) != len(shape) or found != asked:
-            raise ShapeMismatch(
-                f"{self.path / WEIGHTS}: the tensor '{name}' has shape {found}, but {CONFIG} asks for "
-                f"{tuple('any' if n is None else n for n in shape)}: the files are not of one model"
-            )
-        if tensor.get_dtype() not in kinds:
-            raise self.damaged(WEIGHTS, f"the tensor '{name}' is of type {tensor.get_dtype()}, not {kinds[-2]}")
-
-
-def _counts(name: str) -> bool:
-    return name.endswith("num_batches_tracked")
+    def tensors(self, expected: Expected, integers: Set[str] = frozenset()) -> Arrays:
+        """Read all tensors: exactly the expected ones."""
+        return read_tensors(self.check(WEIGHTS), expected, integers)
 
 
 @dataclass(frozen=True)

@@ -79,3 +79,92 @@ def test_what_cannot_be_served_is_told(tmp_path, folders, capsys):
             with pytest.raises(SystemExit) as ended:
                 main()
         assert ended.value.code == 1 and said in capsys.readouterr().err
+
+
+def connect(address):
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+HALF = b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+
+
+@pytest.mark.parametrize("sent", [b"", b"\r\n", b"POST /predict HT", HALF])
+def test_a_request_that_does_not_come_is_given_up(folders, sent):
+    with running(folders[0], "--quiet", "--request-timeout", "1") as (address, _), connect(address) as connection:
+        connection.sendall(sent)
+        answer = connection.recv(1000)
+        assert answer.startswith(b"HTTP/1.1 408 ") and b"not there within 1 seconds" in answer
+        assert connection.recv(1000) == b""
+        assert post(address, "/predict", {"texts": "a"})["predictions"]
+
+
+def test_a_half_sent_request_does_not_hold_up_a_stop(folders):
+    with running(folders[0], "--quiet") as (address, process), connect(address) as connection:
+        connection.sendall(HALF)
+        threading.Event().wait(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) in (0, -signal.SIGTERM)
+
+
+def test_a_stop_ends_within_its_time_whatever_runs(folders):
+    with running(folders[0], "--quiet", "--stop-within", "1") as (address, process):
+        post(address, "/explain", {"text": "warm up"})
+        long = {"text": " ".join(f"word{k} apple" for k in range(4000)), "method": "occlusion"}
+
+        def ask():
+            with pytest.raises((urllib.error.HTTPError, OSError)):
+                post(address, "/explain", long)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        threading.Event().wait(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) in (0, -signal.SIGTERM)
+        asking.join(20)
+
+
+def test_only_so_many_connections(folders):
+    with running(folders[0], "--quiet", "--max-connections", "3") as (address, _):
+        held = [connect(address) for _ in range(3)]
+        threading.Event().wait(0.2)
+        with connect(address) as one_more:
+            assert one_more.recv(100).startswith(b"HTTP/1.1 503 ")
+        for connection in held:
+            connection.close()
+        threading.Event().wait(0.2)
+        assert post(address, "/predict", {"texts": "a"})["predictions"]
+
+
+def test_a_client_that_leaves_is_one_line_in_the_log(folders):
+    with running(folders[0]) as (address, process):
+        with connect(address) as connection:
+            connection.sendall(HALF)
+            threading.Event().wait(0.2)
+        line = json.loads(process.stderr.readline())
+        assert line["status"] == 499
+        assert post(address, "/predict", {"texts": "a"})["predictions"]
+        assert json.loads(process.stderr.readline())["status"] == 200
+
+
+def test_it_is_asked_for_by_its_own_name(folders):
+    with running(folders[0], "--quiet", "--allow-host", "my-machine") as (address, _):
+        for name in ("localhost", "127.0.0.1:80", "[::1]:80", "my-machine:99"):
+            assert post(address, "/predict", {"texts": "a"}, {"host": name})["predictions"]
+        for name in ("evil.example", "localhost.evil.example", "[::2]"):
+            with pytest.raises(urllib.error.HTTPError, match="421"):
+                post(address, "/predict", {"texts": "a"}, {"host": name})
+
+
+def test_a_port_that_is_taken_is_told_in_our_words(folders, capsys):
+    from mpad.cli.main import main
+
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.MonkeyPatch.context() as patch:
+        port = str(taken.getsockname()[1])
+        patch.setattr("sys.argv", ["mpad", "serve", folders[0], "--port", port])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == (
+        f"mpad: port {port} of 127.0.0.1 cannot be listened on: another program uses it; choose another by --port\n"
+    )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mpad.cli.data import LabelColumn, TextColumn
 from mpad.cli.output import Format, FormatOption, print_rows
 from mpad.datasets.names import PAPER
 
@@ -39,18 +40,31 @@ def list_datasets(form: FormatOption = Format.table) -> None:
 
 @app.command("check")
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Which; all that are here if not given.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Datasets by name (default: all that are here), or one or two files.")
+    ] = None,
+    text: TextColumn = None,
+    label: LabelColumn = None,
     vectors: Annotated[str | None, typer.Option(help="Pretrained word vectors, a file.", envvar="MPAD_VECTORS")] = None,
     form: FormatOption = Format.table,
 ) -> None:
-    """Count what the paper's Table 1 counts, beside its numbers, and what can spoil an experiment.
+    """Say what can spoil an experiment: in a file of your own, or in the paper's datasets, beside what it counted.
+
+    Example: `mpad data check reviews.csv`
+
+    Example: `mpad data check train.csv test.csv --text review --label stars`
 
     Example: `mpad data check mpqa trec --vectors GoogleNews-vectors-negative300.bin.gz`
 
-    The vocabulary is counted lower-cased and with case kept. Texts count as the same where their cleaned words are.
+    Of a file: duplicates, texts with two labels, labels that differ in spaces alone, small classes, scripts and
+    languages; of two files also which documents both have. The paper's vocabulary is counted lower-cased and with case
+    kept; texts count as the same where their cleaned words are.
     """
     from mpad.cli.reproduce import present
 
+    if names and Path(names[0]).exists():
+        _check_files(names, text, label, form)
+        return
     chosen = names or present(PAPER)
     columns = ["dataset", "what", "ours", "paper", "difference"]
     rows = [row for name in _watched(chosen) for row in _facts(name, vectors)]
@@ -82,6 +96,30 @@ def import_dataset(
         folder = write_dataset(name, parts)
     counts = ", ".join(f"{part} {len(documents):,}" for part, documents in parts.items())
     typer.echo(f"{counts} documents; wrote {folder}; next: mpad data check {name}", err=True)
+
+
+def _check_files(names: list[str], text: str | None, label: str | None, form: Format) -> None:
+    from mpad import inspection
+    from mpad.errors import InputError
+    from mpad.text.readers import read_documents
+
+    if len(names) > 2:
+        raise InputError("one file is checked, or two are compared; found more")
+    files = [read_documents(name, text, label, need_labels=label is not None) for name in names]
+    rows: list[list[Any]] = []
+    for name, documents in zip(names, files, strict=True):
+        found = [inspection.Finding("documents", len(documents))]
+        if documents.labels is not None:
+            found.append(inspection.Finding("classes", len(set(documents.labels))))
+            found += inspection.label_findings(documents.labels)
+        found += inspection.text_findings(documents.texts, documents.labels)
+        found += inspection.kinds_of_text(documents.texts)
+        rows += [[name, one.what, one.number, one.example, one.cure] for one in found]
+    if len(files) == 2:
+        both = f"{names[0]}, {names[1]}"
+        found = list(inspection.leaks(files[0].texts, files[1].texts)) or [inspection.Finding("documents in both", 0)]
+        rows += [[both, one.what, one.number, one.example, one.cure] for one in found]
+    print_rows(["file", "what", "how many", "for example", "what to do"], rows, form)
 
 
 def _watched(names: list[str]) -> Iterator[str]:

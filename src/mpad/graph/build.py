@@ -16,6 +16,7 @@ from mpad.graph.packed import Array, PackedGraphs, concatenate
 from mpad.text.vocabulary import EncodedCorpus
 
 _CHUNK = 1 << 17  # words built together: the keys stay in cache
+_MOST_PAIRS = 1 << 25  # of words, made together: a quarter of a gigabyte
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class GraphConfig:
     weighting: Literal["count", "distance"] = "count"
 
     def __post_init__(self) -> None:
-        if self.window < 1:
-            raise InputError(f"window must be at least 1 (1 makes no edges), not {self.window}")
+        if not isinstance(self.window, (int, np.integer)) or self.window < 1:
+            raise InputError(f"window must be at least 1 (1 makes no edges), a whole number, not {self.window!r}")
         if self.weighting not in ("count", "distance"):
             raise InputError(f"weighting must be 'count' or 'distance', not '{self.weighting}'")
 
@@ -58,7 +59,7 @@ def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> Packed
     owner = np.repeat(np.arange(n_graphs), starts[1:] - starts[:-1])  # graph of each word occurrence
     node_of, words, node_owner = _nodes(ids, owner)
     node_start = np.concatenate([[0], np.cumsum(np.bincount(node_owner, minlength=n_graphs))]).astype(np.int64)
-    source, target, weight = _edges(node_of, owner, len(words), config)
+    source, target, weight = _edges(node_of, owner, len(words), config, int(np.diff(starts).max(initial=0)))
     edge_owner = node_owner[target]
     shift = node_start[:-1][edge_owner]
     return PackedGraphs(
@@ -89,11 +90,17 @@ def _nodes(ids: NDArray[np.int32], owner: Array) -> tuple[Array, Array, Array]:
     return node_of, distinct & ((1 << word_bits) - 1), distinct >> word_bits
 
 
-def _edges(node_of: Array, owner: Array, n_nodes: int, config: GraphConfig) -> tuple[Array, Array, Array]:
+def _edges(node_of: Array, owner: Array, n_nodes: int, config: GraphConfig, longest: int) -> tuple[Array, Array, Array]:
     """Distinct edges sorted by target, with summed weights; "very very" makes no edge."""
-    node_bits, distance_bits = _bits(n_nodes), _bits(config.window)
+    window = min(config.window, longest)  # no pair of a graph stands farther apart
+    if window * len(node_of) > _MOST_PAIRS:
+        raise InputError(
+            f"a window of {config.window:,} over {len(node_of):,} words makes more than {_MOST_PAIRS:,} pairs of "
+            "words: choose a smaller window, or cut the documents into shorter ones"
+        )
+    node_bits, distance_bits = _bits(n_nodes), _bits(window)
     keys = []
-    for distance in range(1, min(config.window, len(node_of))):
+    for distance in range(1, window):
         before, after = node_of[:-distance], node_of[distance:]
         kept = (owner[:-distance] == owner[distance:]) & (before != after)
         before, after = before[kept], after[kept]

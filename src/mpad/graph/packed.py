@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.errors import InputError
+
 Array = NDArray[Any]
 
 
@@ -25,6 +27,21 @@ class PackedGraphs:
     weight: Array  # (n_edges,) float32, co-occurrence count
     edge_start: Array  # (n_graphs + 1,) int64
     document_start: Array  # (n_documents + 1,) int64, into graphs
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not hold together: compiled code follows these numbers without a further look."""
+        for name, last in (("node_start", len(self.words)), ("edge_start", len(self.source)), ("document_start", None)):
+            starts = getattr(self, name)
+            end = self.n_graphs if last is None else last
+            if len(starts) < 1 or starts[0] != 0 or starts[-1] != end or (starts[1:] < starts[:-1]).any():
+                raise InputError(f"{name} must rise from 0 to {end:,}")
+        if not len(self.source) == len(self.target) == len(self.weight) or len(self.edge_start) != self.n_graphs + 1:
+            raise InputError("every edge has a source, a target and a weight, and every graph a run of edges")
+        if len(self.source):
+            size = (self.node_start[1:] - self.node_start[:-1]).repeat(self.edge_start[1:] - self.edge_start[:-1])
+            low = min(int(self.source.min()), int(self.target.min()))
+            if low < 0 or (self.source >= size).any() or (self.target >= size).any():
+                raise InputError("an edge leads to a node that its graph does not have")
 
     def __len__(self) -> int:
         return len(self.document_start) - 1

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from mpad.extras import require
-from mpad.model_folder import VOCABULARY, Arrays, ModelFiles, write_json
+from mpad.io.tensors import Arrays
+from mpad.model_folder import VOCABULARY, ModelFiles, write_json
 from mpad.rivals.plain import ProbableClassifier, linear_scores, linear_shapes
 from mpad.text.tokenizer import KimTokenizer
 

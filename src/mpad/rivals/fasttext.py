@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError, StoreError
 from mpad.extras import require
-from mpad.model_folder import Arrays, ModelFiles
+from mpad.io.tensors import Arrays
+from mpad.model_folder import ModelFiles
 from mpad.rivals.plain import ProbableClassifier
 from mpad.text.tokenizer import KimTokenizer
 from mpad.training.holdout import hold_out

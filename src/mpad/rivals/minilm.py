@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from mpad.extras import require
-from mpad.model_folder import Arrays, ModelFiles
+from mpad.io.tensors import Arrays
+from mpad.model_folder import ModelFiles
 from mpad.rivals.plain import ProbableClassifier, linear_scores, linear_shapes
 
 _KNOWN: dict[str, NDArray[np.float32]] = {}  # embeddings so far: the encoder is never trained, and folds share texts

@@ -14,9 +14,10 @@ from mpad.errors import DamagedModel, InputError, MPADError
 from mpad.extras import require
 from mpad.inputs import as_texts
 from mpad.inspection import warn_of_labels
+from mpad.io.tensors import Arrays
 from mpad.labels import Labels, as_labels, learn_labels
 from mpad.model_card import model_card
-from mpad.model_folder import FORMAT, Arrays, ModelFiles, new_folder, open_model, write_tensors
+from mpad.model_folder import FORMAT, ModelFiles, new_folder, open_model, write_tensors
 from mpad.store import as_json
 from mpad.version import __version__
 

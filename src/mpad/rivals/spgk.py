@@ -10,7 +10,8 @@ from sklearn.svm import SVC
 
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
-from mpad.model_folder import VOCABULARY, WEIGHTS, Arrays, ModelFiles, write_json
+from mpad.io.tensors import Arrays
+from mpad.model_folder import VOCABULARY, WEIGHTS, ModelFiles, write_json
 from mpad.rivals.plain import PlainClassifier
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary

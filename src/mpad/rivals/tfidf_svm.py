@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.baseline import tfidf_svm
-from mpad.model_folder import VOCABULARY, Arrays, ModelFiles, write_json
+from mpad.io.tensors import Arrays
+from mpad.model_folder import VOCABULARY, ModelFiles, write_json
 from mpad.rivals.plain import PlainClassifier, linear_scores, linear_shapes
 
 

@@ -12,7 +12,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from mpad.errors import InputError
 from mpad.extras import require
-from mpad.model_folder import VOCABULARY, WEIGHTS, Arrays, ModelFiles, write_json
+from mpad.io.tensors import Arrays
+from mpad.model_folder import VOCABULARY, WEIGHTS, ModelFiles, write_json
 from mpad.rivals.plain import PlainClassifier
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vectors import load_vectors

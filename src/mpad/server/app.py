@@ -1,7 +1,7 @@
 """The HTTP API: models by name, one or many documents, why, and what if."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -73,8 +73,8 @@ class _Turns:
             self._waiting -= 1
 
     def close(self) -> None:
-        """Finish what was begun."""
-        self._thread.shutdown(wait=True)
+        """Finish what was begun, nothing else."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
 
 
 def _explained(model: Served, asked: ExplainRequest) -> dict[str, Any]:
@@ -160,9 +160,10 @@ def make_app(
     limits: Limits | None = None,
     key: str | None = None,
     origins: list[str] | None = None,
+    hosts: Set[str] | None = None,
     log: Callable[[dict[str, Any]], None] | None = to_stderr,
 ) -> FastAPI:
-    """The app that serves these models."""
+    """The app that serves these models, asked for by one of these names for its host, or by any."""
     limits = limits or Limits()
     api = Api(models, limits, key is not None)
 
@@ -192,7 +193,7 @@ def make_app(
     app.add_api_route("/docs", _file(docs_page(app.openapi()).encode(), _KINDS["html"]), include_in_schema=False)
     known = {route.path for route in app.router.routes if isinstance(route, Route)}
     free = {*_FILES, "/healthz", "/docs", "/openapi.json"}  # a browser's first requests have no key
-    app.add_middleware(Door, most=limits.body, key=key, known=known, free=free, log=log)
+    app.add_middleware(Door, most=limits.body, key=key, known=known, free=free, hosts=hosts, log=log)
     if origins:  # outside the door: a browser asks leave without a key, and may read why it is refused
         allowed = ["content-type", "x-api-key", "authorization"]
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=allowed)

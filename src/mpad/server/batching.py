@@ -42,9 +42,10 @@ class Batcher:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        alone: deque[_Waiting] = deque()
         try:
-            while self._queue:
-                together = self._next()
+            while alone or self._queue:
+                together = [self._alone(alone)] if alone else self._next()
                 texts = [text for one in together for text in one.texts]
                 self.passes += 1
                 try:
@@ -54,9 +55,12 @@ class Batcher:
                     else:
                         found = await loop.run_in_executor(self._thread, self._model.predict, texts)
                 except Exception as error:  # every one who waits is told, and the next pass runs
-                    for one in together:
-                        if not one.answer.done():
-                            one.answer.set_exception(error)
+                    if len(together) > 1:  # one of them spoils it for all: each alone, then
+                        self._documents += len(texts)
+                        alone += together
+                        continue
+                    if not together[0].answer.done():
+                        together[0].answer.set_exception(error)
                     continue
                 first = 0
                 for one in together:
@@ -67,6 +71,11 @@ class Batcher:
                     first = last
         finally:
             self._running = None
+
+    def _alone(self, waiting: deque[_Waiting]) -> _Waiting:
+        one = waiting.popleft()
+        self._documents -= len(one.texts)
+        return one
 
     def _next(self) -> list[_Waiting]:
         together = [self._queue.popleft()]

@@ -1,5 +1,6 @@
 """What every request passes: the key, the size of its body, headers for browsers, and a line in the log."""
 
+import asyncio
 import hmac
 import json
 import sys
@@ -7,6 +8,7 @@ import time
 from collections.abc import Callable, Set
 from typing import Any
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpad.server.problems import Problem
@@ -31,7 +33,8 @@ def to_stderr(line: dict[str, Any]) -> None:
 class Door:
     """Checks requests before the app sees them, and logs what came of them; never a document's text.
 
-    `known` are the paths where there is something, `free` those of them that need no key.
+    `known` are the paths where there is something, `free` those of them that need no key. `hosts` are the names by
+    which the server may be asked for: a page of another site can have its own name stand for this machine's address.
     """
 
     def __init__(
@@ -41,9 +44,10 @@ class Door:
         key: str | None,
         known: Set[str],
         free: Set[str],
+        hosts: Set[str] | None = None,
         log: Callable[[dict[str, Any]], None] | None = to_stderr,
     ) -> None:
-        self._app, self._most, self._log = app, most, log
+        self._app, self._most, self._log, self._hosts = app, most, log, hosts
         self._known, self._free = known, free
         self._key = None if key is None else key.encode()
 
@@ -70,6 +74,10 @@ class Door:
                 await self._app(scope, self._counted(receive), watched)
             else:
                 await refuse(problem, watched)
+        except ClientDisconnect:
+            status = 499  # nobody is there to be told
+        except asyncio.CancelledError:
+            await refuse(Problem(503, "the server is stopping"), watched)
         finally:
             if self._log is not None:
                 taken = round(1000 * (time.perf_counter() - start), 2)
@@ -79,6 +87,8 @@ class Door:
                 self._log({**line, "ms": taken, "bytes": sent, **scope.get("logged", {})})
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+        if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:
+            return Problem(421, "this server is not asked for by that name: --allow-host NAME lets it be")
         if self._key is not None and scope["path"] not in self._free and not self._knows(headers):
             return Problem(401, "this server wants an API key: send it in the header X-API-Key")
         length = headers.get(b"content-length", b"0")
@@ -113,6 +123,12 @@ class Door:
             return message
 
         return counted
+
+
+def _host(header: bytes) -> str:
+    """The name in a Host header, without its port; of HTTP/1.0, which has none, the empty one."""
+    name = header.decode("latin-1").strip().lower()
+    return name.partition("]")[0].removeprefix("[") if name.startswith("[") else name.partition(":")[0]
 
 
 def too_large(most: int) -> Problem:

@@ -14,6 +14,8 @@ class Limits:
     characters: int = 200_000  # of one document
     explained: int = 50_000  # characters of a document that is explained
     waiting: int = 10_000  # documents that may wait for an answer; more are told to come back
+    connections: int = 1_000  # at once; more are told to come back
+    seconds: int = 30  # in which a request must be there whole, and its answer be read
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad import runtime
-from mpad.errors import InputError
+from mpad.errors import InputError, NotFinite
 from mpad.graph.packed import PackedGraphs
 from mpad.labels import Labels
 from mpad.model_folder import read_kind
@@ -33,10 +33,11 @@ class Scores:
 class Served:
     """One model, ready to answer. MPAD answers by NumPy alone; torch is loaded for the first explanation."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self._folder = name, folder
+    def __init__(self, name: str, folder: Path, tokenizer: str | None = None) -> None:
+        self.name, self._folder, self._tokenizer = name, folder, tokenizer
         self.kind = read_kind(folder)
-        self._model: Any = runtime.load(folder) if self.kind == "mpad" else _load_rival(folder)
+        load = runtime.load if self.kind == "mpad" else _load_rival
+        self._model: Any = load(folder, tokenizer)
         labels = _labels(self._model)
         if labels.multilabel:
             raise InputError(f"{folder}: the page and the API take models of one label a document")
@@ -44,6 +45,14 @@ class Served:
 
     def predict(self, texts: Sequence[str]) -> Scores:
         """Answer on documents."""
+        try:
+            return self._predict(texts)
+        except InputError as error:
+            raise Problem(422, str(error)[:500]) from None
+        except NotFinite as error:
+            raise Problem(500, str(error)[:500]) from None
+
+    def _predict(self, texts: Sequence[str]) -> Scores:
         if hasattr(self._model, "predict_proba"):
             probabilities = np.asarray(self._model.predict_proba(texts))
             return Scores([self.classes[k] for k in probabilities.argmax(1)], probabilities)
@@ -56,7 +65,7 @@ class Served:
 
         if self.kind != "mpad":
             raise Problem(422, f"the model '{self.name}' is a '{self.kind}', which has no graph of words to explain")
-        loaded, _ = load_model(self._folder, "cpu")
+        loaded, _ = load_model(self._folder, "cpu", self._tokenizer)
         assert isinstance(loaded, DocumentModel)
         return loaded
 
@@ -112,10 +121,10 @@ def without_edges(vocabulary: Vocabulary, graphs: PackedGraphs, edges: Sequence[
     )
 
 
-def _load_rival(folder: Path) -> Any:
+def _load_rival(folder: Path, tokenizer: str | None) -> Any:
     from mpad import zoo
 
-    return zoo.load(folder, "cpu")
+    return zoo.load(folder, "cpu", tokenizer)
 
 
 def _labels(model: Any) -> Labels:
@@ -123,7 +132,7 @@ def _labels(model: Any) -> Labels:
     return found
 
 
-def load_all(given: Sequence[str]) -> dict[str, Served]:
+def load_all(given: Sequence[str], tokenizer: str | None = None) -> dict[str, Served]:
     """Load folders, named 'NAME=FOLDER' or after themselves."""
     served: dict[str, Served] = {}
     for one in given:
@@ -131,5 +140,5 @@ def load_all(given: Sequence[str]) -> dict[str, Served]:
         name = name or Path(folder).resolve().name
         if name in served:
             raise InputError(f"two models are named '{name}': name them apart, as in other={folder}")
-        served[name] = Served(name, Path(folder))
+        served[name] = Served(name, Path(folder), tokenizer)
     return served

@@ -1,0 +1,123 @@
+"""HTTP connections with an end: a request arrives within a stated time, and there are only so many at once."""
+
+import asyncio
+from asyncio.events import TimerHandle
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_CLOSING = b"connection: close\r\ncontent-type: application/json\r\n"
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which has no limits of its own on how slowly a request may arrive or an answer be read.
+
+    A request must be there whole within `seconds` of its first byte, or of the connection; an answer must be taken as
+    fast. Connections beyond `most` are told to come back. A stop closes those whose request is not there yet.
+    """
+
+    seconds: float
+    most: int
+    _timer: TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, or refuse to."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            self._refuse(
+                503, "Service Unavailable", "too many connections: come back in a moment", b"retry-after: 1\r\n"
+            )
+        else:
+            self._start()
+
+    def data_received(self, data: bytes) -> None:
+        """Take some of a request."""
+        if self._timer is None and not self._answering():
+            self._start()
+        if not self.transport.is_closing():
+            super().data_received(data)
+
+    def on_message_complete(self) -> None:
+        """The request is there whole."""
+        self._stop()
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        super().pause_writing()
+        self._start()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        super().resume_writing()
+        if self._answering():
+            self._stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is there any more."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server stops."""
+        if self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
+            self._refuse(503, "Service Unavailable", "the server is stopping")
+        else:
+            super().shutdown()
+
+    def _answering(self) -> bool:
+        """Whether a whole request is there that has no whole answer yet."""
+        return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
+
+    def _start(self) -> None:
+        self._stop()
+        self._timer = self.loop.call_later(self.seconds, self._late)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self._timer = None
+        if self._answering():
+            self.transport.abort()  # whoever asked does not read the answer
+        else:
+            self._refuse(408, "Request Timeout", f"the request was not there within {self.seconds:g} seconds")
+
+    def _refuse(self, status: int, reason: str, said: str, more: bytes = b"") -> None:
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or not self.cycle.response_started:
+            body = f'{{"detail":"{said}"}}'.encode()
+            length = f"content-length: {len(body)}\r\n\r\n".encode()
+            self.transport.write(f"HTTP/1.1 {status} {reason}\r\n".encode() + _CLOSING + more + length + body)
+        self.transport.close()
+
+
+def limited_protocol(seconds: float, most: int) -> type[LimitedProtocol]:
+    """The protocol with these limits; uvicorn makes one a connection."""
+    return type("LimitedProtocol", (LimitedProtocol,), {"seconds": seconds, "most": most})
+
+
+def listen(host: str, port: int) -> list[Any]:
+    """Sockets on every address that the host's name stands for; an OSError says why not."""
+    import socket
+
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    opened: list[socket.socket] = []
+    for family, kind, number, _, address in dict.fromkeys(found):
+        one = socket.socket(family, kind, number)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        chosen = opened[0].getsockname()[1] if opened and not port else port
+        try:
+            one.bind((address[0], chosen, *address[2:]))
+        except OSError:
+            one.close()
+            if not opened:
+                raise
+            continue  # a name may have an address that this machine has not
+        opened.append(one)
+    return opened
