@@ -1,6 +1,13 @@
+import copy
 import pickle
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
+import pytest
+import torch
+
+from mpad import MPADClassifier
 
 
 def test_no_texts_no_answers(fitted_flat):
@@ -31,3 +38,47 @@ def test_a_pickled_model_leaves_its_tables_behind(fitted_flat):
 def test_summary_is_plain(fitted_flat):
     summary = fitted_flat.model_.summary()
     assert summary["classes"] == ["fruit", "tool"] and summary["vectors"] == "learnt"
+
+
+def _ask(model):
+    return model.predict_proba(["an apple", "a saw"])
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_a_model_that_is_sent_away_still_answers_here(fitted, start):
+    """Sending moves torch's memory; what NumPy had of it must not be left behind."""
+    before = _ask(fitted)
+    with ProcessPoolExecutor(1, mp_context=get_context(start)) as pool:
+        there = pool.submit(_ask, fitted).result()
+    assert np.array_equal(there, before) and np.array_equal(_ask(fitted), before)
+
+
+def test_shared_memory_is_another_place(fitted):
+    before = _ask(fitted)
+    fitted.model_.network.share_memory()
+    assert np.array_equal(_ask(fitted), before)
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_other_weights_give_other_answers(fitted_flat, assign):
+    model = copy.deepcopy(fitted_flat.model_)
+    before = model.logits(["an apple"])
+    other = {
+        name: value + 1 if value.is_floating_point() else value for name, value in model.network.state_dict().items()
+    }
+    model.network.load_state_dict(other, assign=assign)
+    changed = model.logits(["an apple"])
+    assert not np.allclose(changed, before)
+    assert np.allclose(changed, model.answer_by_torch(model.pack(["an apple"])).logits, atol=1e-4)
+
+
+def test_fits_in_several_threads_are_those_of_one(fruit_corpus):
+    def fit(number):
+        options = {"hidden": 16, "vector_size": 8, "max_epochs": 2, "random_state": 0, "device": "cpu"}
+        return MPADClassifier("clique", **options).fit(*fruit_corpus).predict_proba(fruit_corpus[0])
+
+    state = torch.random.get_rng_state()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(fit, range(12)))
+    assert all(np.array_equal(one, found[0]) for one in found)
+    assert torch.equal(torch.random.get_rng_state(), state)  # nobody else's generator was touched

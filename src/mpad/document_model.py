@@ -1,6 +1,6 @@
 """A model over graphs of words: MPAD, with all that it needs to read raw text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,7 +53,7 @@ class DocumentModel(TextModel):
     def _in_numpy(self) -> Network:
         """The network for NumPy, with memory of its own; made anew where the weights have changed or moved."""
         made = self._made
-        if made is None or made.stamp != _stamp(made.tensors) or made.tensors[0] is not self.network.vectors:
+        if made is None or made.stamp != _stamp(made.places):
             made = _Made.of(self.network)
             object.__setattr__(self, "_made", made)
         return made.network
@@ -74,16 +74,19 @@ class DocumentModel(TextModel):
         }
 
 
+_Place = tuple[Mapping[str, Any], str]  # a module's parameters or buffers, and the name of one
+
+
 @dataclass(frozen=True)
 class _Made:
-    """A network for NumPy, and the tensors that it was made of.
+    """A network for NumPy, and where the tensors are that it was made of.
 
     torch may move or free a tensor's memory behind a NumPy view of it (to share it with another process), and
     `load_state_dict` writes into it: so numbers are copied, and looked at again when tensors have changed.
     """
 
     network: Network
-    tensors: tuple[Tensor, ...]
+    places: tuple[_Place, ...]
     stamp: tuple[int, ...]
 
     @classmethod
@@ -94,10 +97,12 @@ class _Made:
         if kind is np.float16 and not np.array_equal(vectors, network.vectors.detach().numpy()):
             vectors = np.array(network.vectors.detach().numpy())  # somebody has put others in
         weights = {name: np.array(x.detach().numpy()) for name, x in network.state_dict().items() if name != "vectors"}
-        tensors = network.vectors, *network.parameters(), *network.buffers()
-        return cls(Network(network.config, weights, vectors), tensors, _stamp(tensors))
+        stores = [store for module in network.modules() for store in (module._parameters, module._buffers)]
+        places = tuple((store, name) for store in stores for name, tensor in store.items() if tensor is not None)
+        return cls(Network(network.config, weights, vectors), places, _stamp(places))
 
 
-def _stamp(tensors: Sequence[Tensor]) -> tuple[int, ...]:
-    """Tells whether tensors have been written to, or moved."""
-    return tuple(number for tensor in tensors for number in (tensor._version, tensor.data_ptr()))
+def _stamp(places: Sequence[_Place]) -> tuple[int, ...]:
+    """Tells whether tensors have been written to, moved, or put in the place of others."""
+    tensors = [store[name] for store, name in places]
+    return *[x._version for x in tensors], *[x.data_ptr() for x in tensors]

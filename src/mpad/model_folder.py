@@ -116,7 +116,7 @@ class ModelFiles:
     def words(self) -> list[str]:
         """Read the vocabulary."""
         words = self.read_json(VOCABULARY)
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        if not isinstance(words, list) or set(map(type, words)) - {str}:
             raise self.damaged(VOCABULARY, "expected a list of words")
         if len(set(words)) < len(words):
             raise self.damaged(VOCABULARY, "a word stands there twice")
@@ -241,6 +241,7 @@ def read_network(files: ModelFiles) -> ModelFolder:
     if (graph is None) != (files.kind != "mpad"):
         raise files.damaged(CONFIG, f"'graph' goes with 'mpad' alone; this is a '{files.kind}'")
     vocabulary = Vocabulary(words, seen=config["words_seen"])
+    files.estimator(), files.card()  # a folder is right or wrong as a whole, whoever reads it
     return ModelFolder(files, config["tokenizer"], vocabulary, graph, files.labels())
 
 

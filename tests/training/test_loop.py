@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from mpad import MPADClassifier
-from mpad.errors import InputError
+from mpad.errors import InputError, NotFinite
 from mpad.training.eager import Eager
 from mpad.training.loop import shuffled_batches
 from mpad.training.loss import weighted_loss
@@ -66,6 +66,11 @@ def test_ctrl_c_keeps_the_best_model_so_far(fruit_corpus):
     classifier = quick(max_epochs=50).fit(*fruit_corpus, sink=interrupt, keep_interrupted=True)
     assert classifier.interrupted_ and classifier.n_iter_ == 4 and 1 <= classifier.best_epoch_ <= 4
     assert np.isfinite(classifier.predict_proba(["an apple"])).all()
+
+
+def test_diverged_training_is_no_model(fruit_corpus):
+    with pytest.raises(NotFinite, match=r"training diverged in epoch \d+.*learning_rate is 1e\+30; try 1e\+29"):
+        quick(learning_rate=1e30, max_epochs=20, patience=None).fit(*fruit_corpus)
 
 
 def test_halving_the_rate(monkeypatch):

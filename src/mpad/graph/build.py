@@ -51,7 +51,7 @@ def build_graphs(corpus: EncodedCorpus, config: GraphConfig | None = None) -> Pa
         parts.append(_build(corpus.ids[starts[first] : starts[last]], starts[first : last + 1] - starts[first], config))
         first = last
     graphs = concatenate(parts) if parts else _build(corpus.ids, np.zeros(1, np.int64), config)
-    return PackedGraphs(**{**vars(graphs), "document_start": corpus.document_start})
+    return PackedGraphs.built(**{**vars(graphs), "document_start": corpus.document_start})
 
 
 def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> PackedGraphs:
@@ -62,7 +62,7 @@ def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> Packed
     source, target, weight = _edges(node_of, owner, len(words), config, int(np.diff(starts).max(initial=0)))
     edge_owner = node_owner[target]
     shift = node_start[:-1][edge_owner]
-    return PackedGraphs(
+    return PackedGraphs.built(
         words=words.astype(np.int32),
         node_start=node_start,
         source=(source - shift).astype(np.int32),

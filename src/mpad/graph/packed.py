@@ -43,6 +43,13 @@ class PackedGraphs:
             if low < 0 or (self.source >= size).any() or (self.target >= size).any():
                 raise InputError("an edge leads to a node that its graph does not have")
 
+    @classmethod
+    def built(cls, **arrays: Array) -> "PackedGraphs":
+        """Graphs whose arrays hold together by the way in which they were made: not looked at again."""
+        graphs = object.__new__(cls)
+        graphs.__dict__.update(arrays)
+        return graphs
+
     def __len__(self) -> int:
         return len(self.document_start) - 1
 
@@ -70,7 +77,7 @@ def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
     def values(name: str, kind: type[np.generic]) -> Array:
         return np.concatenate([np.zeros(0, kind), *[getattr(part, name) for part in parts]])
 
-    return PackedGraphs(
+    return PackedGraphs.built(
         words=values("words", np.int32),
         node_start=starts("node_start"),
         source=values("source", np.int32),

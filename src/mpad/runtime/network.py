@@ -31,6 +31,7 @@ _COMPILED = 8  # times as many where passes are compiled: what is done between t
 class Network:
     """Packed graphs → answers. `vectors` (n_words, vector_width) may be of half precision, or mapped from a file."""
 
+    @np.errstate(invalid="ignore", over="ignore")  # numbers beyond all bounds are told by `Labels`, of the answer
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
         self.config = config
         self._words = fold_level(weights, "words", config, config.steps, config.master_node)
@@ -52,7 +53,7 @@ class Network:
         """Answer on every document."""
         # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
         # filled: what an earlier call left there may be "invalid", though nothing of it reaches the sums.
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             if compiled.there() and self._whole is not None:
                 return self._answer_whole(self._whole, graphs)
             prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
