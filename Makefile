@@ -3,11 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types bench bench-gpu docs format clean help
+.PHONY: demo test test-plain fuzz sanitize security lint types bench bench-gpu docs format clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the built-in corpus (under 3 minutes)"
 	@echo "make test    linter, type check and all tests"
+	@echo "make security   try every promise of docs/security.md, and write what came of it there (20 minutes)"
+	@echo "make fuzz    let atheris look for inputs that break a reader (SECONDS=60 a target)"
+	@echo "make sanitize   the C code's tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make docs    write docs/cli.md from the commands' help"
 	@echo "make bench   speed and memory against yardsticks, on a CPU; writes benchmarks/RESULTS.md"
 	@echo "make bench-gpu   the same on a GPU"
@@ -24,6 +27,24 @@ demo: $(READY)
 
 test: lint types
 	$(BIN)/pytest
+	$(MAKE) test-plain
+
+# What compiled code computes has a plain form beside it, which runs where there is no compiler.
+CORE := tests/text tests/graph tests/nn tests/models tests/training tests/runtime tests/test_document_model.py
+test-plain: $(READY)
+	MPAD_NATIVE=off $(BIN)/pytest $(CORE)
+
+SECONDS ?= 60
+fuzz: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt 'atheris>=3'
+	for target in tokenizer data-files vector-files checkpoints http-bodies; do \
+	  $(BIN)/python -m security.coverage_guided $$target -max_total_time=$(SECONDS) -print_final_stats=1 || exit 1; done
+
+sanitize: $(READY)
+	$(BIN)/python -m security.sanitize
+
+security: $(READY)
+	$(BIN)/python -m security
 
 lint: $(READY)
 	$(BIN)/ruff check .

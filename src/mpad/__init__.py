@@ -6,6 +6,8 @@
 >>> classifier.explain("a new document").show()         # doctest: +SKIP
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
     from mpad.explain import Explanation
     from mpad.graph import PackedGraphs, graphs_of_words
     from mpad.text.readers import read_documents
+
+# A thread of torch's that waits for the others spins for milliseconds, unless this is said before torch is loaded. Two
+# processes with two threads each on two cores then take four times as long as one after the other (docs/security.md).
+if "torch" not in sys.modules and not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ):
+    os.environ["GOMP_SPINCOUNT"] = "2000"
 
 # Public names in the order of the flow. They are imported when first used: the graph builder alone does not
 # wait for torch.

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs

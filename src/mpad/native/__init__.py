@@ -1,9 +1,11 @@
 """passes.c, compiled when the package was installed, if there was a compiler: the library, or None.
 
 Everything that it computes has a NumPy or torch form beside the place that calls it; tests hold the two together.
+MPAD_NATIVE=off in the environment does without it; MPAD_NATIVE=FILE takes another build, such as one with sanitizers.
 """
 
 import ctypes
+import os
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,11 @@ STRIP, BLOCK, PANEL = 24, 96, 64  # rows, rows, columns
 
 
 def _load() -> ctypes.CDLL | None:
-    for suffix in EXTENSION_SUFFIXES:
-        file = Path(__file__).with_name(f"_passes{suffix}")
+    asked = os.environ.get("MPAD_NATIVE", "")
+    if asked == "off":
+        return None
+    usual = [Path(__file__).with_name(f"_passes{suffix}") for suffix in EXTENSION_SUFFIXES]
+    for file in [Path(asked)] if asked else usual:
         if file.exists() and ctypes.sizeof(ctypes.c_long) == 8:
             try:
                 found = ctypes.CDLL(str(file))

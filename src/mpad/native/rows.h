@@ -41,6 +41,7 @@ static void NAME(gather)(const struct gathered *of, long first, long last) {
 /* Its derivative, of columns first .. last - 1, which are whole sixteens; gradients come in slices of `slice` columns. */
 static void NAME(scatter)(const struct scattered *of, long first, long last) {
     for (long r = 0; r < of->n; r++) memset(of->y + r * of->width + first, 0, (last - first) * sizeof(float));
+    if (!of->rows) return; /* without rows there may be no gradients to point to */
     for (long c = first; c < last;) {
         const long number = c / of->slice, end = (number + 1) * of->slice < last ? (number + 1) * of->slice : last;
         const float *g = (number ? of->second : of->first) - number * of->slice;
