@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -168,10 +169,33 @@ def read_vectors(data: bytes) -> bool:
 
 
 def read_checkpoint(data: bytes) -> bool:
-    """Checkpoints."""
-    from mpad.training.checkpoint import read_checkpoint
+    """Checkpoints: training goes on from them, or refuses to."""
+    return _file(data, ".checkpoint", lambda path: _fit(path, _fingerprint(data)))
 
-    return _file(data, ".checkpoint", lambda path: read_checkpoint(path, "of nothing"))
+
+def _fit(checkpoint: Path, fingerprint: str) -> None:
+    """One epoch more than the seed has; whatever the file says, it is taken for one of these data and settings."""
+    from mpad.text_classifier import TextClassifier
+
+    model = _unfitted(max_epochs=3)
+    real = TextClassifier._fingerprint
+    TextClassifier._fingerprint = lambda *parts: fingerprint  # type: ignore[method-assign]
+    try:
+        model.fit(*_examples(), checkpoint=checkpoint, resume=True)
+    finally:
+        TextClassifier._fingerprint = real  # type: ignore[method-assign]
+
+
+def _fingerprint(data: bytes) -> str:
+    found = re.search(rb'fingerprint\\*": \\*"([0-9a-f]*)', data)
+    return found[1].decode() if found else ""
+
+
+@cache
+def _checkpoint() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        _unfitted(max_epochs=2).fit(*_examples(), checkpoint=Path(folder) / "c")
+        return (Path(folder) / "c").read_bytes()
 
 
 # ── HTTP ──
@@ -187,17 +211,15 @@ BODIES = [
 def ask(data: bytes) -> bool:
     """Bodies of requests; the first byte says of which. An answer is one of ours, never a failure of the server's."""
     path, _ = BODIES[data[0] % len(BODIES)] if data else BODIES[0]
-    status, answer = asyncio.run(_asked(path, data[1:]))
+    app, loop = _app()
+    status, answer = loop.run_until_complete(_asked(app, path, data[1:]))
     if status >= 500:
         raise AssertionError(f"{path} answered {status}: {answer[:200]!r}")
     json.loads(answer)
     return status == 200
 
 
-async def _asked(path: str, body: bytes) -> tuple[int, bytes]:
-    from mpad.server.app import make_app
-
-    app = make_app({"m": _served()}, log=None)
+async def _asked(app: Any, path: str, body: bytes) -> tuple[int, bytes]:
     sent: list[dict[str, Any]] = []
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -221,22 +243,29 @@ async def _asked(path: str, body: bytes) -> tuple[int, bytes]:
 
 
 @cache
-def _served() -> Any:
+def _app() -> tuple[Any, asyncio.AbstractEventLoop]:
+    from mpad.server.app import make_app
     from mpad.server.served import Served
 
     folder = Path(tempfile.mkdtemp()) / "model"
     small_model().save(folder)
-    return Served("m", folder)
+    return make_app({"m": Served("m", folder)}, log=None), asyncio.new_event_loop()
 
 
 @cache
 def small_model() -> Any:
     """A small trained model."""
+    return _unfitted(max_epochs=3).fit(*_examples())
+
+
+def _unfitted(**more: Any) -> Any:
     from mpad import MPADClassifier
 
-    texts = ["a good film", "a bad film", "good and moving", "bad and dull"] * 10
-    options: dict[str, Any] = {"hidden": 16, "vector_size": 16, "max_epochs": 3, "random_state": 0, "device": "cpu"}
-    return MPADClassifier(**options).fit(texts, ["x", "y"] * 20)
+    return MPADClassifier(hidden=16, vector_size=16, random_state=0, device="cpu", **more)
+
+
+def _examples() -> tuple[list[str], list[str]]:
+    return ["a good film", "a bad film", "good and moving", "bad and dull"] * 10, ["x", "y"] * 20
 
 
 def _numbered(contents: list[bytes]) -> list[bytes]:
@@ -249,7 +278,7 @@ TARGETS = {
         Target("tokenizer", tokenize, lambda: [text.encode("utf-8", "surrogatepass") for text in TEXTS]),
         Target("data files", read_data, lambda: _numbered([make() for _, make in FORMS])),
         Target("vector files", read_vectors, lambda: _numbered([make() for _, make in VECTOR_FORMS])),
-        Target("checkpoints", read_checkpoint, lambda: [b"", b"\x08\0\0\0\0\0\0\0{}      "]),
+        Target("checkpoints", read_checkpoint, lambda: [_checkpoint(), b"", b"\x08\0\0\0\0\0\0\0{}      "]),
         Target("HTTP bodies", ask, lambda: _numbered([json.dumps(body).encode() for _, body in BODIES])),
     )
 }

@@ -17,6 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -190,7 +191,10 @@ def _npz(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
             yield word, rows[number].astype(np.float32) * np.float32(scale[number])
 
 
-_BAD_NPZ = (KeyError, ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile, zlib.error)
+_BAD_NPZ = (
+    KeyError, ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile, zlib.error,
+    SyntaxError, TokenError, RecursionError,  # a header is read as Python's literals
+)  # fmt: skip
 
 
 def _check_npz(path: Path) -> None:

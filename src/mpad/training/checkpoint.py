@@ -17,6 +17,7 @@ from torch import Tensor
 from mpad.errors import CheckpointError, StoreError
 from mpad.io.atomic import write_file
 from mpad.io.safe_json import parse_json
+from mpad.io.settings import as_settings
 from mpad.training.progress import EpochReport
 from mpad.training.stopping import BestWeights, Judge
 from mpad.training.task import Engine
@@ -68,8 +69,13 @@ def _read(path: Path) -> Saved:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
         if facts.pop("format") != _FORMAT:
             raise wrong("of another version of mpad")
-        return Saved(**{**facts, "reports": [EpochReport(**one) for one in facts["reports"]]}, tensors=tensors)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        reports = [as_settings(EpochReport, one, wrong) for one in facts.pop("reports")]
+        saved = Saved(**facts, reports=reports, tensors=tensors)
+        Judge(None).load_state(saved.judge)
+        if [report.epoch for report in reports] != list(range(1, saved.epoch + 1)) or type(saved.seed) is not int:
+            raise wrong("its epochs do not follow one another")
+        return saved
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise wrong(str(error)) from None
 
 

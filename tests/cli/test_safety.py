@@ -1,0 +1,213 @@
+"""What the commands promise: nothing lost, one line for what is wrong, nothing that steers a terminal."""
+
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from mpad import zoo
+from mpad.cli.main import main
+from mpad.errors import StoreError
+from mpad.training.eager import Eager
+
+QUICK = ["--hidden", "16", "--max-epochs", "2"]
+
+
+@pytest.fixture
+def mpad(monkeypatch, capsys):
+    """Run a command: its exit code, output and messages."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mpad", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+            sys.exit(0)
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path, fruit_corpus):
+    file = tmp_path / "d.csv"
+    file.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(*fruit_corpus, strict=True)))
+    return file
+
+
+def no_training(monkeypatch):
+    def fail(*_):
+        raise AssertionError("it trained before it looked")
+
+    monkeypatch.setattr(Eager, "finish", fail)
+
+
+def test_a_strangers_folder_is_refused_before_training(mpad, data, tmp_path, monkeypatch):
+    no_training(monkeypatch)
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "config.json").write_text("{}")
+    (tmp_path / "p" / "precious").write_text("x")
+    code, _, said = mpad("fit", data, "--out", tmp_path / "p", *QUICK)
+    assert code == 1 and "is not a model; choose another folder" in said and said.count("\n") == 1
+    assert (tmp_path / "p" / "precious").read_text() == "x"
+
+
+@pytest.mark.parametrize("out", ["d.csv", "d.csv/below", ".", "/proc/none/m"])
+def test_places_that_cannot_be_written_are_refused_before_training(mpad, data, tmp_path, monkeypatch, out):
+    no_training(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    code, _, said = mpad("fit", data, "--out", out, *QUICK)
+    assert code == 1 and said.startswith("mpad: ") and said.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv"]
+
+
+def test_a_model_that_cannot_be_saved_is_saved_elsewhere(mpad, data, tmp_path, monkeypatch):
+    real, refused = zoo.TextClassifier.save, []
+
+    def save(self, folder):
+        if not refused:
+            refused.append(folder)
+            raise StoreError(f"{folder}: cannot be written: the disk is full")
+        real(self, folder)
+
+    monkeypatch.setattr(zoo.TextClassifier, "save", save)
+    code, _, said = mpad("fit", data, "--out", tmp_path / "m", *QUICK)
+    assert code == 1 and "the disk is full; the model was saved to " in said
+    place = said.rsplit("saved to ", 1)[1].split(" instead")[0]
+    assert zoo.load(place, "cpu").predict(["an apple"]).shape == (1,)
+
+
+def test_diverged_training_leaves_the_good_model(mpad, data, tmp_path):
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    before = {file.name: file.read_bytes() for file in (tmp_path / "m").iterdir()}
+    code, _, said = mpad("fit", data, "--out", tmp_path / "m", *QUICK, "--learning-rate", "1e30", "--max-epochs", "20")
+    assert code == 1 and "training diverged in epoch" in said and "learning_rate is 1e+30" in said
+    assert {file.name: file.read_bytes() for file in (tmp_path / "m").iterdir()} == before
+
+
+@pytest.mark.parametrize("command", ["compare", "fit"])
+def test_ctrl_c(mpad, data, tmp_path, monkeypatch, command):
+    """It stops `compare`; of `fit` it keeps the best epoch."""
+    real, epochs = Eager.finish, []
+
+    def finish(self):
+        epochs.append(1)
+        if len(epochs) == 3:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(Eager, "finish", finish)
+    if command == "compare":
+        code, out, _ = mpad("compare", data, "--models", "mpad", "--folds", "2", "--max-epochs", "3")
+        assert code == 130 and out == "" and len(epochs) == 3
+    else:
+        code, _, said = mpad("fit", data, "--out", tmp_path / "m", "--hidden", "16", "--max-epochs", "9")
+        assert code == 0 and "interrupted; kept epoch" in said
+        assert zoo.load(tmp_path / "m", "cpu").card_["interrupted"] is True
+
+
+def test_ctrl_c_is_raised_in_a_cross_validation(fruit_corpus, monkeypatch):
+    from sklearn.model_selection import cross_val_score
+
+    from mpad import MPADClassifier, cross_validate
+
+    def finish(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Eager, "finish", finish)
+    model = MPADClassifier(hidden=16, max_epochs=2, device="cpu")
+    with pytest.raises(KeyboardInterrupt):
+        cross_val_score(model, *fruit_corpus, cv=2)
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate(model, *fruit_corpus, cv=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--hidden", "100000000"], "hidden must be a whole number from 1 to 65,536"),
+        (["--hidden", "65000"], "parameters, word vectors included, and takes"),
+        (["--steps", "1000000000"], "steps must be a whole number from 1 to 100"),
+        (["--window", "0"], "window must be at least 1"),
+    ],
+)
+def test_sizes_beyond_sense_are_one_line(mpad, data, tmp_path, arguments, said):
+    code, _, err = mpad("fit", data, "--out", tmp_path / "m", *QUICK, *arguments)
+    assert code == 1 and said in err and err.count("\n") == 1
+
+
+def test_a_huge_window_is_no_hang(mpad, data, tmp_path):
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK, "--window", "1000000000")[0] == 0
+    long = tmp_path / "long.txt"
+    long.write_text("word " * 100_000)
+    code, _, said = mpad("predict", tmp_path / "m", long)
+    assert code == 1 and "pairs of words: choose a smaller window" in said
+
+
+def test_a_rival_is_not_explained(mpad, data, tmp_path):
+    assert mpad("fit", data, "--out", tmp_path / "svm", "--model", "tfidf-svm")[0] == 0
+    code, _, said = mpad("explain", tmp_path / "svm", "an apple")
+    assert code == 1 and "a 'tfidf-svm' cannot be explained; mpad and hn-att can" in said
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    code, _, said = mpad("explain", tmp_path / "m", data)
+    assert code == 1 and "is a file: explain its documents together by --corpus" in said
+
+
+def test_info_shows_where_a_model_comes_from(mpad, data, tmp_path):
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    shown = json.loads(mpad("info", tmp_path / "m", "--json")[1])
+    assert shown["format"] == 2 and shown["checksums"] == "right, of 3 files" and shown["data"] == "d.csv"
+    assert shown["documents"] == 120 and shown["held out"] == 12 and 0 <= shown["validation accuracy"] <= 1
+    assert shown["trained"].startswith("20")
+    assert mpad("fit", data, "--out", tmp_path / "svm", "--model", "tfidf-svm")[0] == 0
+    assert json.loads(mpad("info", tmp_path / "svm", "--json")[1])["documents"] == 120
+
+
+def test_a_tokenizer_of_ones_own_is_named_by_the_caller(mpad, data, tmp_path, monkeypatch):
+    (tmp_path / "words_of_mine.py").write_text("def split(text):\n    return text.lower().split()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = ["--tokenizer", "words_of_mine:split"]
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK, *own)[0] == 0
+    code, _, said = mpad("predict", tmp_path / "m", data)
+    assert (
+        code == 1 and "a tokenizer of its own, 'words_of_mine:split'" in said and "--tokenizer module:function" in said
+    )
+    for command in (["predict"], ["evaluate"]):
+        assert mpad(*command, tmp_path / "m", data, *own)[0] == 0
+    assert mpad("info", tmp_path / "m", *own)[0] == 0
+
+
+def test_nothing_of_a_document_steers_the_terminal(mpad, tmp_path):
+    rows = [f"\x1b[2Jan apple{'' if k % 2 else ' x'},\x1b[31mfruit\n\x9b1ma saw,tool\u202e\n" for k in range(20)]
+    data = tmp_path / "d.csv"
+    data.write_text("text,label\n" + "".join(rows))
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    for command in (["predict"], ["evaluate"]):
+        code, out, _ = mpad(*command, tmp_path / "m", data)
+        assert code == 0 and not set(out) & {"\x1b", "\x9b", "\u202e"} and r"\x1b[31mfruit" in out
+    for more in ([], ["--format", "keywords"]):
+        code, out, _ = mpad("explain", tmp_path / "m", "\x1b[2Jan apple \x07", *more)
+        assert code == 0 and not set(out) & {"\x1b", "\x07"}
+    code, out, _ = mpad("predict", tmp_path / "m", data, "--format", "csv")
+    assert "\x1b[31mfruit" in out  # a file gets what was there
+
+
+def test_data_check(mpad, tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\ngood film,pos\nbad film,neg\ngood film,pos \n")
+    (tmp_path / "b.csv").write_text("text;label\nGood film;pos\n")
+    code, out, _ = mpad("data", "check", tmp_path / "a.csv", tmp_path / "b.csv", "--format", "jsonl")
+    rows = [json.loads(line) for line in out.splitlines()]
+    found = {(os.path.basename(row["file"]), row["what"]): row["how many"] for row in rows}
+    assert code == 0 and found["a.csv", "documents whose text stands before them already"] == 1
+    assert found["a.csv", "labels that differ in spaces or capitals alone"] == 2
+    assert found["b.csv", "documents of the second file that the first has too"] == 1
+
+
+def test_answers_that_are_not_finite_are_refused(fitted_flat):
+    from mpad.errors import NotFinite
+
+    with pytest.raises(NotFinite, match="NaN or infinite"):
+        fitted_flat.model_.labels.probabilities(np.array([[np.nan, 1.0]], np.float32))
+    with pytest.raises(NotFinite):
+        fitted_flat.model_.labels.decide(np.array([[np.inf, 1.0]], np.float32))
