@@ -178,3 +178,19 @@ def test_the_command_line_survives_sigkill(fruit_corpus, tmp_path):
     assert same(load_file(files[0]), load_file(files[1]))
     cards = [json.loads((file.parent / "config.json").read_text())["card"] for file in files]
     assert cards[0]["data"] == "d.csv" and {**cards[0], "trained": 0} == {**cards[1], "trained": 0}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ["mpad", "mpad-clique", "cnn"])
+def test_it_goes_on_on_a_gpu_too(name, fruit_corpus, tmp_path):
+    """Sums run in another order there: the curve goes on as it would have, not to the last bit."""
+    options = {**QUICK, "device": "cuda", "patience": None, "max_epochs": 8}
+    whole = zoo.make(name, **options).fit(*fruit_corpus)
+    with pytest.raises(Cut):
+        zoo.make(name, **options).fit(*fruit_corpus, sink=cut_after(4), checkpoint=tmp_path / "c")
+    resumed = zoo.make(name, **options).fit(*fruit_corpus, checkpoint=tmp_path / "c", resume=True)
+    curves = [[report.train_loss for report in one.history_] for one in (whole, resumed)]
+    assert len(curves[1]) == 8 and np.allclose(*curves, rtol=0.05, atol=0.02)
+    loaded = load_file(tmp_path / "c")
+    steps = [value for key, value in loaded.items() if key in ("dropout.steps",) or key.endswith(".step")]
+    assert steps and all(float(step.flatten()[0]) == 8 for step in steps)  # one batch an epoch
