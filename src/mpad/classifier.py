@@ -45,7 +45,8 @@ class MPADClassifier(TextClassifier):
     validation_fraction : share of X held out to choose the best epoch; 0 keeps the epoch best on X itself
     class_weight : None, "balanced", or a dict from label to weight
     device : "auto", or a torch device such as "cpu" or "cuda"
-    random_state : an int for results that repeat (on a GPU sums may differ in their last digits)
+    random_state : an int for results that repeat, to the last bit on a CPU with the same number of threads (torch's
+        sums, and ours, depend on how many share them); on a GPU sums may differ in their last digits
     verbose : a line an epoch on standard error
 
     Attributes
