@@ -5,7 +5,9 @@
 
 import argparse
 import hashlib
+import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -44,13 +46,14 @@ def main() -> None:
         "crowd": crowd(60.0 / share),
         "beside": beside(2 if quick else 4),
         "speed": _speed(),
+        "sanitized": _sanitized(),
     }
-    for name in ("kills", "crowd", "beside", "speed"):
+    for name in ("kills", "crowd", "beside", "speed", "sanitized"):
         print(name, results[name], flush=True)
     if not quick:
         report.write(results)
-    kept = all(one.clean for one in fuzzed) and results["kills"]["identical"] and not results["crowd"]["failed"]
-    sys.exit(0 if kept else 1)
+    others = results["kills"]["identical"], not results["crowd"]["failed"], results["sanitized"]["findings"] == 0
+    sys.exit(0 if all(one.clean for one in fuzzed) and all(others) else 1)
 
 
 def _origin() -> dict[str, str]:
@@ -58,6 +61,13 @@ def _origin() -> dict[str, str]:
 
     said = ", ".join(f"{name} {version}" for name, version in versions().items())
     return {"when": datetime.now(UTC).date().isoformat(), "commit": commit(), "versions": said}
+
+
+def _sanitized() -> dict[str, object]:
+    """Tests of the C code that pass under sanitizers; what these find ends the run."""
+    done = subprocess.run([sys.executable, "-m", "security.sanitize"], capture_output=True, text=True)
+    passed = re.search(r"(\d+) passed", done.stdout)
+    return {"tests": int(passed[1]) if passed else 0, "findings": 0 if done.returncode == 0 and passed else 1}
 
 
 def _speed() -> dict[str, object]:

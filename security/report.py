@@ -49,6 +49,9 @@ def tables(results: dict[str, Any]) -> str:
         f"**Loading and answering**, CPU milliseconds, median of 7: reading a model of {speed['megabytes']} MB",
         f"{speed['load']}, of which its checksum {speed['checksums']}; one document {speed['one document']}.",
         "",
+        f"**C under AddressSanitizer and UndefinedBehaviorSanitizer**: {results['sanitized']['tests']} tests, "
+        f"{results['sanitized']['findings']} findings.",
+        "",
     ]
     return "\n".join(lines)
 

@@ -37,8 +37,8 @@ def main() -> None:
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
             "PYTHONMALLOC": "malloc",
         }
-        tests = sys.argv[1:] or TESTS
-        sys.exit(subprocess.run([sys.executable, "-m", "pytest", *tests], env=environment, cwd=ROOT).returncode)
+        command = [sys.executable, "-m", "pytest", *(sys.argv[1:] or TESTS), "-o", "addopts=--import-mode=importlib -q"]
+        sys.exit(subprocess.run(command, env=environment, cwd=ROOT).returncode)
 
 
 def _path_of(compiler: str, name: str) -> str:

@@ -52,6 +52,8 @@ def test_documents_without_a_word_are_refused():
     with pytest.raises(InputError, match="the tokenizer 'kim' drops CJK: tokenizer='unicode'"):
         fit(["电影很好", "电影不好"], [0, 1])
     fit(["电影很好", "电影不好"], [0, 1], tokenizer="unicode")
+    with pytest.raises(InputError, match="'tfidf-svm' reads Latin letters and digits alone"):
+        zoo.make("tfidf-svm").fit(["电影很好", "电影不好"], [0, 1])
 
 
 def test_a_script_that_is_dropped_is_told():

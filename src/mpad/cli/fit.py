@@ -122,4 +122,9 @@ def _kept(classifier: "TextClassifier") -> str:
     if not classifier.history_:
         return "interrupted before the first epoch ended"
     best = classifier.history_[max(classifier.best_epoch_ - 1, 0)]
-    return f"{stopped} epoch {classifier.best_epoch_}, validation accuracy {best.validation_accuracy:.4f}"
+    on = (
+        f"{classifier.card_['held_out']:,} held-out documents"
+        if classifier.card_["held_out"]
+        else "the training documents"
+    )
+    return f"{stopped} epoch {classifier.best_epoch_}, accuracy {best.validation_accuracy:.4f} on {on}"

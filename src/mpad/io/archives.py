@@ -37,7 +37,7 @@ _DAMAGED = (
 class Limits:
     """How much may come out of a packed file."""
 
-    total: int = 4 << 30  # bytes
+    total: int = 2 << 30  # bytes
     ratio: int = 200
 
 

