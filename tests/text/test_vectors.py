@@ -42,7 +42,7 @@ def test_a_file_of_another_language(vector_file):
         load_vectors(vector_file, Vocabulary(["Katze"], seen=1), extra=5)
 
 
-@pytest.mark.parametrize("value", ["nan", "1e30"])
+@pytest.mark.parametrize("value", ["nan", "1e30", "1e99"])
 def test_numbers_that_cannot_be_kept(tmp_path, value):
     (tmp_path / "v.txt").write_text(f"cat 1 {value}\n")
     with pytest.raises(VectorFileError, match="the vector of 'cat' holds NaN or a number beyond 65504"):

@@ -122,9 +122,6 @@ def _kept(classifier: "TextClassifier") -> str:
     if not classifier.history_:
         return "interrupted before the first epoch ended"
     best = classifier.history_[max(classifier.best_epoch_ - 1, 0)]
-    on = (
-        f"{classifier.card_['held_out']:,} held-out documents"
-        if classifier.card_["held_out"]
-        else "the training documents"
-    )
+    held = classifier.card_["held_out"]
+    on = f"{held:,} held-out documents" if held else "the training documents"
     return f"{stopped} epoch {classifier.best_epoch_}, accuracy {best.validation_accuracy:.4f} on {on}"

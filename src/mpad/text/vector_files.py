@@ -34,18 +34,10 @@ _WIDEST = 1 << 16
 
 
 def read_rows(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
-    """Give the wanted words of a vector file in its order, each with its row of finite numbers.
+    """Give the wanted words of a vector file in its order, each with its row.
 
     `wanted` is asked once for every word of the file, in order.
     """
-    with np.errstate(over="ignore"):
-        for word, row in _read(path, wanted):
-            if not np.isfinite(row).all():
-                raise VectorFileError(f"{path}: the vector of {word[:60]!r} holds NaN, or a number that is too large")
-            yield word, row
-
-
-def _read(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
     if not path.is_file():
         raise VectorFileError(f"{path}: no such file; expected word vectors (word2vec, GloVe, fastText or .npz)")
     if path.suffix == ".npz":
@@ -122,9 +114,11 @@ def _text(
         word = fields[0].decode("utf-8", "replace")
         if wanted(word):
             try:
-                yield word, np.array(fields[1:], dtype=np.float32)
+                with np.errstate(over="ignore"):  # infinite then; whoever keeps rows says what cannot be kept
+                    row = np.array(fields[1:], dtype=np.float32)
             except ValueError as error:
                 raise VectorFileError(f"{path}, line {number}: not a number: {error}") from None
+            yield word, row
         number += 1
         read += 1
     if count is not None and read < count:
