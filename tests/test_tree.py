@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mpad import _HOME
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "mpad"
 MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
@@ -46,6 +48,9 @@ def imported(path: Path) -> set[str]:
     tree = ast.parse((SOURCE / path).read_text())
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "mpad":  # from mpad import native, MPADClassifier
+            names |= {_HOME.get(alias.name, f"mpad.{alias.name}") for alias in node.names}
     return {name for name in names if name.startswith("mpad.")}
 
 

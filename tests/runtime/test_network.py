@@ -88,8 +88,10 @@ def test_a_document_alone_or_among_others():
 
 
 def test_no_documents_give_no_rows():
-    assert random_model().logits([]).shape == (0, 3)
-    assert random_model().network is not None
+    model = random_model()
+    assert model.logits([]).shape == (0, 3) and model.vectors([]).shape == (0, model.network.config.hidden)
+    answer = model.answer(model.pack([]))
+    assert answer.logits.shape == (0, 3) and answer.word_attention.shape[1] == 0
 
 
 @pytest.mark.parametrize("window", [1, 5])

@@ -78,9 +78,17 @@ def test_a_seed_decides_dropout(fruit_corpus, as_if_recorded):
     assert one == again != other
 
 
-def test_on_a_cpu_steps_run_operator_by_operator(fruit_corpus):
+def test_on_a_cpu_steps_run_operator_by_operator(fruit_corpus, monkeypatch):
+    seen = []
+
+    def spy(tasks, before=None):
+        seen.append(find_engine(tasks, before))
+        return seen[-1]
+
+    monkeypatch.setattr("mpad.training.loop.find_engine", spy)
     estimator = rival("cnn").fit(*fruit_corpus)
-    assert estimator.score(*fruit_corpus) >= 0
+    assert [type(engine) for engine in seen] == [Eager]
+    assert estimator.score(*fruit_corpus) > 0.6
 
 
 @gpu
