@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from security import folders, fuzz, outcome, report
 from security.beside import beside
@@ -84,12 +85,13 @@ def _speed() -> dict[str, object]:
         loaded = runtime.load(root / "m")
         loaded.predict_proba(texts)
         file = root / "m" / "model.safetensors"
-        return {
-            "megabytes": round(file.stat().st_size / 1e6),
-            "load": _milliseconds(lambda: runtime.load(root / "m"), 5),
-            "checksums": _milliseconds(lambda: hashlib.sha256(file.read_bytes()).hexdigest(), 5),
-            "one document": _milliseconds(lambda: loaded.predict_proba(texts[:1]), 200),
-        }
+        with threadpool_limits(1):  # threads of a product that wait count as CPU time
+            return {
+                "megabytes": round(file.stat().st_size / 1e6),
+                "load": _milliseconds(lambda: runtime.load(root / "m"), 5),
+                "checksums": _milliseconds(lambda: hashlib.sha256(file.read_bytes()).hexdigest(), 5),
+                "one document": _milliseconds(lambda: loaded.predict_proba(texts[:1]), 200),
+            }
 
 
 def _milliseconds(work: Callable[[], object], times: int) -> float:

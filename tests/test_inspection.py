@@ -15,8 +15,10 @@ def fit(texts, y, **options):
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        (["pos", "pos ", "neg"], r"differ in spaces or capitals alone: 'pos', 'pos '; write them alike"),
+        (["pos", "pos ", "neg"], r"hardly differ \(spaces, capitals\): 'pos', 'pos '; write them alike"),
         (["Pos", "pos", "neg"], r"'Pos', 'pos'"),
+        (["pos", "pos\u200b", "neg"], r"hardly differ"),
+        (["caf\u00e9", "cafe\u0301", "neg"], r"hardly differ"),
         (["pos", "nan", "neg"], r"look like missing ones: 'nan'; drop those rows"),
     ],
 )
@@ -38,6 +40,18 @@ def test_measurements_are_no_classes(kind):
 
 def test_half_stars_are_classes():
     fit(["a", "b", "c", "d"], [0.5, 1.0, 0.5, 1.0])
+
+
+def test_decimals_of_many_documents_are_told():
+    values = [f"{k % 25}.5" for k in range(100)]
+    with pytest.warns(DataWarning, match="labels that look like measurements"):
+        zoo.make("tfidf-svm").fit(["word"] * 100, values)
+
+
+@pytest.mark.parametrize(("y", "said"), [([1, "1"], "mix strings and other types"), (["a", "b\0"], "a NUL character")])
+def test_labels_that_numpy_would_merge(y, said):
+    with pytest.raises(InputError, match=said):
+        fit(["x", "y"], y)
 
 
 @pytest.mark.parametrize("y", [[["a"], ["b"]], [b"a", b"b"], [{"a": 1}, {"b": 1}], [("a", "b"), ("b",)]])

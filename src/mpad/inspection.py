@@ -18,7 +18,7 @@ from mpad.labels import Labels
 from mpad.text.tokenizer import KimTokenizer, Tokenizer, UnicodeTokenizer
 from mpad.text.vocabulary import EncodedCorpus
 
-_MISSING = frozenset({"nan", "none", "null", "na", "n/a", "<na>", "nat", "undefined"})
+_MISSING = frozenset({"inf", "-inf", "nan", "none", "null", "na", "n/a", "<na>", "nat", "undefined"})
 _FEW = 5  # documents of a class
 _MANY_CLASSES = 20
 _SAMPLE = 2_000  # documents whose letters are looked at
@@ -116,11 +116,11 @@ def label_findings(labels: Sequence[str]) -> Iterator[Finding]:
     counts = Counter(labels)
     alike: dict[str, list[str]] = defaultdict(list)
     for label in counts:
-        alike[" ".join(label.split()).casefold()].append(label)
+        alike[_plain(label)].append(label)
     for group in alike.values():
         if len(group) > 1:
             shown = ", ".join(repr(label) for label in sorted(group))
-            yield Finding("labels that differ in spaces or capitals alone", len(group), shown, "write them alike")
+            yield Finding("labels that hardly differ (spaces, capitals)", len(group), shown, "write them alike")
     missing = [label for label in counts if label.strip().casefold() in _MISSING]
     if missing:
         number = sum(counts[label] for label in missing)
@@ -129,10 +129,18 @@ def label_findings(labels: Sequence[str]) -> Iterator[Finding]:
     if len(counts) >= _MANY_CLASSES and 2 * len(counts) > len(labels):
         shown = f"{len(counts):,} classes in {len(labels):,} documents"
         yield Finding("nearly as many classes as documents", len(counts), shown, "is this the column of labels?")
+    elif len(counts) >= _MANY_CLASSES and _are_measurements(list(counts)):
+        yield Finding("labels that look like measurements", len(counts), next(iter(counts)), "cut them into classes")
     small = [label for label, count in counts.items() if count < _FEW]
     if small:
         shown = ", ".join(f"{label!r} ({counts[label]})" for label in small[:5])
         yield Finding(_SMALL, len(small), shown, "add documents, or join classes")
+
+
+def _plain(label: str) -> str:
+    """A label without what people do not see: spaces, capitals, marks without width, ways to write an accent."""
+    seen = "".join(c for c in unicodedata.normalize("NFKC", label) if unicodedata.category(c) not in ("Cf", "Cc"))
+    return " ".join(seen.split()).casefold()
 
 
 def text_findings(texts: Sequence[str], labels: Sequence[str] | None) -> Iterator[Finding]:

@@ -96,6 +96,8 @@ class Labels:
             raise TypeError(f"classes are not all of type {kind!r}")
         if len(set(classes)) < len(classes) or type(record["multilabel"]) is not bool:
             raise ValueError("a class stands there twice, or 'multilabel' is neither true nor false")
+        if classes != sorted(classes) or any("\0" in label for label in classes if isinstance(label, str)):
+            raise ValueError("classes stand in their order, and hold no NUL")
         as_numpy = {"U": np.str_, "O": object, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}
         return cls(np.array(classes, dtype=as_numpy[kind]), record["multilabel"])
 
@@ -115,7 +117,11 @@ def as_labels(y: Any) -> NDArray[Any]:
     missing = [k for k, label in enumerate(listed) if label is None or (isinstance(label, float) and label != label)]
     if missing:
         raise InputError(f"the label of document {missing[0]} is missing ({listed[missing[0]]}); drop it or label it")
+    if {isinstance(label, str) for label in listed} == {True, False}:
+        raise InputError("labels mix strings and other types; make them all strings or all numbers")
     for label in listed:
+        if isinstance(label, str) and "\0" in label:
+            raise InputError(f"a label holds a NUL character: {label[:40]!r}; remove it")
         if isinstance(label, (bytes, dict, set)) or (isinstance(label, (list, tuple)) and not _are_numbers(label)):
             raise InputError(
                 f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels a "

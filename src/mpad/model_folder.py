@@ -36,7 +36,8 @@ from mpad.text.vocabulary import Vocabulary
 
 FORMAT = 2  # 1 had no checksums
 CONFIG, VOCABULARY, WEIGHTS, SUMS = "config.json", "vocabulary.json", "model.safetensors", "SHA256SUMS"
-OWN = frozenset({CONFIG, VOCABULARY, WEIGHTS, SUMS, "model.bin"})  # names that a folder may hold; the last, fastText's
+_FIRST = frozenset({CONFIG, VOCABULARY, WEIGHTS})  # the files of a folder of format 1
+_LARGEST_CONFIG = 64 << 20  # bytes
 VECTORS = "vectors"  # name of the tensor that holds the word vectors
 Value = TypeVar("Value")
 
@@ -68,10 +69,12 @@ def write_tensors(folder: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
 def our_files(folder: Path) -> Set[str] | None:
     """Names that a model folder may hold; None where a folder is not one."""
     try:
-        _read_config(folder)
+        config, sums = _read_config(folder), _read_sums(folder)
     except StoreError:  # no model; or one of a newer version: who knows what its files are
         return None
-    return OWN
+    if sums is not None:
+        return {*sums, SUMS}
+    return _FIRST | {"model.bin"} if config.get("kind") == "fasttext" else _FIRST
 
 
 def check_destination(folder: str | Path) -> None:
@@ -254,11 +257,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise MissingModelFile(f"{folder}: no such folder; expected one that save() or 'mpad fit --out' wrote")
     path = folder / CONFIG
-    try:
-        data = path.read_bytes()
-    except OSError:
-        raise MissingModelFile(f"{path}: no such file: {folder} is not a model, or not a whole one") from None
-    config = read_json(data, lambda said: DamagedModel(f"{path}: not valid JSON: {said}"))
+    config = read_json(_read(path, _LARGEST_CONFIG), lambda said: DamagedModel(f"{path}: not valid JSON: {said}"))
     if not isinstance(config, dict) or type(config.get("format")) is not int or not {"mpad", "labels"} <= set(config):
         raise DamagedModel(f"{path}: expected an object with a format version; this is no mpad model")
     if config["format"] > FORMAT:
@@ -271,13 +270,22 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 def _read_sums(folder: Path) -> dict[str, str] | None:
     path = folder / SUMS
-    if not path.is_file():
+    if not path.exists():
         return None
-    lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+    lines = _read(path, _LARGEST_CONFIG).decode("utf-8", "replace").splitlines()
     found = [re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+)", line) for line in lines]
     if None in found or not found:
         raise DamagedModel(f"{path}: expected a checksum and a name a line")
     return {match[2]: match[1] for match in found if match is not None}
+
+
+def _read(file: Path, most: int) -> bytes:
+    """Read a small file; not a pipe or a device, which may never end."""
+    if not file.is_file():
+        raise MissingModelFile(f"{file}: no such file: {file.parent} is not a model, or not a whole one")
+    if file.stat().st_size > most:
+        raise DamagedModel(f"{file}: has {file.stat().st_size:,} bytes, more than any that mpad writes")
+    return file.read_bytes()
 
 
 def _digest(file: Path) -> str:

@@ -104,12 +104,11 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         targets = labels.encode(y)
         weights = labels.weights(self.class_weight, targets) * as_weights(sample_weight, len(texts))
         held_out = None if validation is None else as_validation(validation, labels)
-        saved, fingerprint = None, ""
-        if checkpoint is not None:
-            fingerprint = self._fingerprint(texts, y, weights, held_out)
-            if not resume:
-                check_free(Path(checkpoint), fingerprint)
-            saved = read_checkpoint(Path(checkpoint), fingerprint) if resume else None
+        saved = None
+        if checkpoint is not None and not resume:
+            check_free(Path(checkpoint))
+        elif checkpoint is not None:
+            saved = read_checkpoint(Path(checkpoint))
         seed = as_seed(self.random_state) if saved is None else saved.seed
         training = self._training_config(seed)
         device = find_device(self.device)
@@ -122,33 +121,30 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
             texts, targets = texts + checked, np.concatenate([targets, truth])
             weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
             packed = model.pack(texts)
+        kept = None
+        if checkpoint is not None:
+            fingerprint = self._fingerprint(model, {**vars(packed), "y": targets, "w": weights, "held": held})
+            kept = Checkpoint(Path(checkpoint), fingerprint, seed, saved)
         corpus = model.tensors(packed, device)
         examples = make_examples(corpus, chosen, targets, weights)
         checks = make_examples(corpus, held, targets) if len(held) else None
         task = Task(model.network.to(device), examples, checks, training)
-        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), fingerprint, seed, saved)
         (history,) = train([task], sink or (to_stderr if self.verbose else silent), keep_interrupted, kept)
         self._remember(model, history)
         self.card_ = self._card(len(chosen), len(held), history)
         return self
 
-    def _fingerprint(
-        self, texts: list[str], y: NDArray[Any], weights: NDArray[Any], held_out: tuple[list[str], NDArray[Any]] | None
-    ) -> str:
-        """What a checkpoint belongs to: the data, and every setting that changes an epoch."""
+    def _fingerprint(self, model: TextModel, data: Mapping[str, NDArray[Any]]) -> str:
+        """What a checkpoint belongs to: the documents as the network reads them, its first weights, the settings."""
         free = ("max_epochs", "verbose", "device")
         settings = {name: as_json(value) for name, value in self.get_params(deep=False).items() if name not in free}
-        digest = hashlib.sha256(json.dumps([__version__, settings], sort_keys=True).encode())
-        parts = [
-            texts,
-            y.tolist(),
-            weights.tolist(),
-            *([] if held_out is None else [held_out[0], held_out[1].tolist()]),
-        ]
-        for part in parts:
-            for value in part:
-                digest.update(repr(value).encode("utf-8", "surrogatepass"))
-            digest.update(b"\0")
+        words = list(model.vocabulary.words)
+        digest = hashlib.sha256(json.dumps([__version__, settings, words], sort_keys=True).encode())
+        first = {name: value.cpu().numpy() for name, value in model.network.state_dict().items()}
+        arrays = {**data, **first, "vectors": model.network.vectors.detach().cpu().numpy()}
+        for name, value in arrays.items():
+            digest.update(f"{name} {value.dtype} {value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).tobytes())
         return digest.hexdigest()
 
     def _card(self, n_training: int, n_held: int, history: History) -> dict[str, Any]:

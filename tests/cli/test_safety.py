@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -200,7 +201,7 @@ def test_data_check(mpad, tmp_path):
     rows = [json.loads(line) for line in out.splitlines()]
     found = {(os.path.basename(row["file"]), row["what"]): row["how many"] for row in rows}
     assert code == 0 and found["a.csv", "documents whose text stands before them already"] == 1
-    assert found["a.csv", "labels that differ in spaces or capitals alone"] == 2
+    assert found["a.csv", "labels that hardly differ (spaces, capitals)"] == 2
     assert found["b.csv", "documents of the second file that the first has too"] == 1
 
 
@@ -211,3 +212,100 @@ def test_answers_that_are_not_finite_are_refused(fitted_flat):
         fitted_flat.model_.labels.probabilities(np.array([[np.nan, 1.0]], np.float32))
     with pytest.raises(NotFinite):
         fitted_flat.model_.labels.decide(np.array([[np.inf, 1.0]], np.float32))
+
+
+def test_ctrl_c_before_the_first_epoch_ends_leaves_the_good_model(mpad, data, tmp_path, monkeypatch):
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    before = {file.name: file.read_bytes() for file in (tmp_path / "m").iterdir()}
+
+    def finish(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Eager, "finish", finish)
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 130
+    assert {file.name: file.read_bytes() for file in (tmp_path / "m").iterdir()} == before
+
+
+@pytest.mark.parametrize("model", ["mpad", "tfidf-svm"])
+def test_a_strangers_file_where_a_checkpoint_would_be(mpad, data, tmp_path, model):
+    (tmp_path / "m.checkpoint").write_text("my thesis")
+    code, _, said = mpad("fit", data, "--out", tmp_path / "m", "--model", model, *QUICK)
+    assert (tmp_path / "m.checkpoint").read_text() == "my thesis"
+    assert code == (0 if model == "tfidf-svm" else 1) and ("not a checkpoint" in said) == (model == "mpad")
+
+
+def test_only_what_a_model_wrote_is_its_own(mpad, data, tmp_path):
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    (tmp_path / "m" / "model.bin").write_text("precious")
+    code, _, said = mpad("fit", data, "--out", tmp_path / "m", *QUICK)
+    assert code == 1 and "holds more than a model (model.bin)" in said
+    assert (tmp_path / "m" / "model.bin").read_text() == "precious"
+    (tmp_path / "m" / "model.bin").unlink()
+    (tmp_path / "m" / "vocabulary.json").unlink()
+    (tmp_path / "m" / "vocabulary.json").mkdir()
+    code, _, said = mpad("fit", data, "--out", tmp_path / "m", *QUICK)
+    assert code == 1 and "holds more than a model (vocabulary.json)" in said
+
+
+def test_fewer_epochs_than_were_done(mpad, data, tmp_path, monkeypatch):
+    real, epochs = Eager.finish, []
+
+    def finish(self):
+        epochs.append(1)
+        if len(epochs) == 5:
+            raise RuntimeError("the machine went down")
+        return real(self)
+
+    monkeypatch.setattr(Eager, "finish", finish)
+    with pytest.raises(RuntimeError):
+        mpad("fit", data, "--out", tmp_path / "m", "--hidden", "16", "--max-epochs", "9")
+    code, _, said = mpad("fit", data, "--out", tmp_path / "m", "--hidden", "16", "--max-epochs", "2", "--resume")
+    assert code == 0 and "4 epochs were done already, more than --max-epochs 2" in said
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl", "csv"])
+def test_any_text_can_be_printed(mpad, data, tmp_path, form):
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    texts = ["a [/x] b", r"foo \[/x] b", r"hi :smile: \[red]x", "bad \ud800 film", "schön 电影"]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict"]
+    for encoding in ("utf-8", "ascii"):
+        done = subprocess.run(
+            [*command, str(tmp_path / "m"), str(tmp_path / "d.jsonl"), "--format", form],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "200"},
+        )
+        assert done.returncode == 0, done.stderr
+        shown = done.stdout.decode()
+        assert "a [/x] b" in shown and ":smile:" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tokenizer", "builtins:eval"], "the tokenizer 'builtins:eval' failed on"),
+        (["--tokenizer", "os:sep"], "is str, not a function from a text to its words"),
+        (["--device", "meta"], "device 'meta' cannot be used here"),
+    ],
+)
+def test_odd_options_are_one_line(mpad, data, tmp_path, arguments, said):
+    code, _, err = mpad("fit", data, "--out", tmp_path / "m", *QUICK, *arguments)
+    assert code == 1 and said in err and err.count("\n") == 1
+
+
+def test_a_link_that_leads_to_itself(mpad, data, tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    code, _, err = mpad("fit", data, "--out", tmp_path / "loop", *QUICK)
+    assert code == 1 and "cannot be written" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["config.json", "SHA256SUMS", "model.safetensors"])
+def test_pipes_and_devices_are_no_files_of_a_model(mpad, data, tmp_path, name):
+    assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        (tmp_path / "m" / name).unlink()
+        make(tmp_path / "m" / name)
+        assert mpad("info", tmp_path / "m")[0] == 1
+        assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 1
+    os.mkfifo(tmp_path / "d.zip")
+    assert mpad("predict", tmp_path / "m", tmp_path / "d.zip")[0] == 1

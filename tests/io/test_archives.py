@@ -1,6 +1,8 @@
 import gzip
 import io
 import lzma
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import PurePosixPath
@@ -75,7 +77,7 @@ def test_encrypted_and_odd_zips_are_told(tmp_path):
     data[6], data[central + 8] = data[6] & ~1, data[central + 8] & ~1
     data[8], data[central + 10] = 99, 99  # an unknown method
     path.write_bytes(data)
-    with pytest.raises(DataFileError, match="cannot be unpacked: That compression method is not supported"):
+    with pytest.raises(DataFileError, match="its compression method is none that is read here"):
         unpacked(path)
 
 
@@ -105,3 +107,59 @@ def test_a_zip_of_many_files_shares_one_total(tmp_path):
             archive.writestr(f"{number}.txt", b"x" * 400)
     with pytest.raises(TooLarge):
         list(archive_files(path, lambda inside: True, SMALL))
+
+
+def peak_megabytes(code):
+    """Peak memory of a process of its own that runs this code."""
+    report = "\nprint(int(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0]) // 1024)"
+    done = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_bomb_takes_no_memory(tmp_path, method):
+    path = tmp_path / "d.csv.zip"
+    with zipfile.ZipFile(path, "w", method) as archive, archive.open("d.csv", "w") as file:
+        for _ in range(400):
+            file.write(b"\0" * (1 << 20))
+    code = f"""
+from pathlib import Path
+from mpad.errors import DataFileError
+from mpad.io.archives import unpacked
+try:
+    unpacked(Path({str(path)!r}))
+    raise SystemExit("it was taken")
+except DataFileError:
+    pass"""
+    assert peak_megabytes(code) < 300
+
+
+def test_headers_of_a_tar_count_too(tmp_path):
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, 400 << 20
+    path = tmp_path / "d.tar.xz"
+    with lzma.open(path, "wb", preset=0) as file:
+        file.write(header.tobuf())
+        for _ in range(400):
+            file.write(b"\0" * (1 << 20))
+    code = f"""
+from pathlib import Path
+from mpad.errors import DataFileError
+from mpad.io.archives import archive_files
+try:
+    list(archive_files(Path({str(path)!r}), lambda inside: True) or [])
+except DataFileError:
+    pass"""
+    assert peak_megabytes(code) < 300
+
+
+def test_a_packed_tar_is_read(tmp_path):
+    for mode in ("w", "w:gz", "w:xz", "w:bz2"):
+        with tarfile.open(tmp_path / "d.tar", mode) as archive:
+            member = tarfile.TarInfo("a/b.txt")
+            member.size = 4
+            archive.addfile(member, io.BytesIO(b"text"))
+        assert list(archive_files(tmp_path / "d.tar", lambda inside: True)) == [(PurePosixPath("a/b.txt"), b"text")]
+    (tmp_path / "plain").write_text("no archive")
+    assert archive_files(tmp_path / "plain", lambda inside: True) is None

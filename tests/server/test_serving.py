@@ -168,3 +168,46 @@ def test_a_port_that_is_taken_is_told_in_our_words(folders, capsys):
     assert capsys.readouterr().err == (
         f"mpad: port {port} of 127.0.0.1 cannot be listened on: another program uses it; choose another by --port\n"
     )
+
+
+def test_headers_have_an_end(folders):
+    with running(folders[0], "--quiet") as (address, _):
+        for head in (b"x: " + b"a" * 200_000, b"x: y\r\n" * 50_000 + b"\r\n"):
+            with connect(address) as connection:
+                connection.sendall(b"GET /info HTTP/1.1\r\nhost: localhost\r\n" + head)
+                assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
+        assert post(address, "/predict", {"texts": "a"})["predictions"]
+
+
+def test_a_flood_of_requests_that_nobody_reads(folders):
+    from pathlib import Path
+
+    def megabytes(process):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) // 1024
+
+    with running(folders[0], "--quiet") as (address, process):
+        before = megabytes(process)
+        with connect(address) as connection, pytest.raises(OSError):  # it is cut off
+            for _ in range(100):
+                connection.sendall(b"GET /info HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3_000)
+            threading.Event().wait(1)
+            connection.sendall(b"x")
+            threading.Event().wait(0.2)
+            connection.sendall(b"x")
+        assert post(address, "/predict", {"texts": "a"})["predictions"]
+        assert megabytes(process) < before + 60
+
+
+def test_a_few_requests_may_wait(folders):
+    with running(folders[0], "--quiet") as (address, _), connect(address) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n" * 5)
+        answers = b""
+        while answers.count(b"HTTP/1.1 200") < 5:
+            answers += connection.recv(10_000)
+
+
+def test_two_names_at_once_are_none(folders):
+    with running(folders[0], "--quiet") as (address, _), connect(address) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: evil.example\r\nhost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")

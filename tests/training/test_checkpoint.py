@@ -112,15 +112,48 @@ def _copy(source, target):
 
 def test_other_data_or_settings_are_refused(fruit_corpus, tmp_path):
     texts, labels = fruit_corpus
+    file = tmp_path / "c"
     with pytest.raises(Cut):
-        MPADClassifier(hidden=16, **QUICK).fit(texts, labels, sink=cut_after(1), checkpoint=tmp_path / "c")
-    with pytest.raises(CheckpointError, match="of other data, other settings or another version"):
-        MPADClassifier(hidden=32, **QUICK).fit(texts, labels, checkpoint=tmp_path / "c", resume=True)
-    with pytest.raises(CheckpointError, match="of other data"):
-        MPADClassifier(hidden=16, **QUICK).fit(texts[1:], labels[1:], checkpoint=tmp_path / "c", resume=True)
-    with pytest.raises(CheckpointError, match=r"was cut off there; go on from it \(resume=True in Python"):
-        MPADClassifier(hidden=16, **QUICK).fit(texts, labels, checkpoint=tmp_path / "c")
-    MPADClassifier(hidden=32, **{**QUICK, "max_epochs": 1}).fit(texts, labels, checkpoint=tmp_path / "c")
+        MPADClassifier(hidden=16, **QUICK).fit(texts, labels, sink=cut_after(1), checkpoint=file)
+    before = file.read_bytes()
+    other = {
+        "settings": (MPADClassifier(hidden=32, **QUICK), texts, labels),
+        "seed": (MPADClassifier(hidden=16, **{**QUICK, "random_state": 1}), texts, labels),
+        "documents": (MPADClassifier(hidden=16, **QUICK), texts[1:], labels[1:]),
+        "labels": (MPADClassifier(hidden=16, **QUICK), texts, [*labels[:-2], labels[-1], labels[-2]]),
+        "network": (zoo.make("cnn", **QUICK), texts, labels),
+    }
+    for model, *data in other.values():
+        with pytest.raises(CheckpointError, match="of other data, other settings or another version"):
+            model.fit(*data, checkpoint=file, resume=True)
+        with pytest.raises(
+            CheckpointError, match=r"a training was cut off there; go on from it \(resume=True in Python"
+        ):
+            model.fit(*data, checkpoint=file)
+    assert file.read_bytes() == before
+
+
+def test_what_a_name_stands_for_counts(fruit_corpus, tmp_path):
+    """Another tokenizer or other vectors under the same name are other data."""
+    options = {**QUICK, "hidden": 16}
+    vectors = tmp_path / "v.txt"
+    for first, second in (
+        ({"tokenizer": str.split}, {"tokenizer": lambda text: text.split()[::-1]}),
+        ({"vectors": str(vectors)}, {"vectors": str(vectors)}),
+    ):
+        file = tmp_path / f"c{len(list(tmp_path.iterdir()))}"
+        vectors.write_text("apple 1 2\nsaw 3 4\n")
+        with pytest.raises(Cut):
+            MPADClassifier(**options, **first).fit(*fruit_corpus, sink=cut_after(1), checkpoint=file)
+        vectors.write_text("apple 5 6\nsaw 3 4\n")
+        with pytest.raises(CheckpointError, match="of other data"):
+            MPADClassifier(**options, **second).fit(*fruit_corpus, checkpoint=file, resume=True)
+
+
+def test_a_pipe_is_no_checkpoint(fruit_corpus, tmp_path):
+    os.mkfifo(tmp_path / "c")
+    with pytest.raises(CheckpointError, match="no regular file"):
+        MPADClassifier(hidden=16, **QUICK).fit(*fruit_corpus, checkpoint=tmp_path / "c", resume=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"a letter of mine", b"\x00" * 100])

@@ -1,6 +1,5 @@
 """`mpad explain`: why a document got its label; or, over a dataset, what speaks for each class."""
 
-import json
 import sys
 from dataclasses import asdict
 from enum import StrEnum
@@ -11,7 +10,7 @@ import typer
 from rich.console import Console
 
 from mpad.cli.data import ModelFolder, OwnTokenizer, unlabelled
-from mpad.cli.output import Format, print_rows
+from mpad.cli.output import Format, as_json, print_rows
 from mpad.io.encoding import decode
 from mpad.text.printable import printable
 
@@ -132,7 +131,7 @@ def _show(explanation: "Explanation", view: View | None, out: Path | None, maste
     if view is View.html:
         content = explanation.to_html(master=master)
     elif view is View.json:
-        content = json.dumps(explanation.to_dict(), ensure_ascii=False) + "\n"
+        content = as_json(explanation.to_dict()) + "\n"
     elif view is View.keywords:
         content = _keywords(explanation)
     else:
@@ -140,7 +139,7 @@ def _show(explanation: "Explanation", view: View | None, out: Path | None, maste
     if out is None:
         sys.stdout.write(content)
     else:
-        out.write_text(content, encoding="utf-8")
+        out.write_text(content, encoding="utf-8", errors="backslashreplace")
         typer.echo(f"written to {out}", err=True)
 
 
@@ -182,7 +181,7 @@ def _check(model: "DocumentModel", texts: list[str], methods: list[str] | None, 
     with document_bar(len(texts), "explaining") as done:
         found = measure(model, texts, methods or METHODS, done=done)
     if view is View.json:
-        typer.echo(json.dumps([asdict(one) for one in found]))
+        typer.echo(as_json([asdict(one) for one in found]))
         return
 
     def pm(value: float, error: float) -> str:
@@ -212,7 +211,7 @@ def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | 
         found = corpus_view(model, texts, method, done=done)
     if view is View.json:
         plain: list[dict[str, Any]] = [{**asdict(one), "label": str(one.label)} for one in found]
-        typer.echo(json.dumps(plain, ensure_ascii=False))
+        typer.echo(as_json(plain))
         return
     for one in found:
         typer.echo(f"\n{printable(str(one.label))}: {one.documents:,} documents")
@@ -226,7 +225,7 @@ def _drift(model: "DocumentModel", before: list[str], now: list[str], view: View
 
     found = drift(model, before, now)
     if view is View.json:
-        typer.echo(json.dumps([asdict(one) for one in found], ensure_ascii=False))
+        typer.echo(as_json([asdict(one) for one in found]))
         return
     rows = [
         [one.what, one.first, one.second, f"{one.difference:+.4f} ± {one.error:.4f}", "*" if one.clear else ""]

@@ -83,13 +83,16 @@ def run(
         with epoch_bar(max_epochs) as sink:
             classifier.fit(texts, labels, sink=sink, checkpoint=checkpoint, resume=resume, keep_interrupted=True)
         kept = _kept(classifier)
+        if classifier.n_iter_ > max_epochs:
+            typer.echo(f"{classifier.n_iter_} epochs were done already, more than --max-epochs {max_epochs}", err=True)
     elif resume:
         raise InputError(f"--resume is for networks; '{model}' learns in one go")
     else:
         classifier.fit(texts, labels)
     classifier.card_["data"] = Path(data).name
     _save(classifier, out)
-    checkpoint.unlink(missing_ok=True)
+    if isinstance(classifier, TextClassifier):  # whose training wrote it, or went on from it
+        checkpoint.unlink(missing_ok=True)
     typer.echo(f"{len(texts):,} documents, {len(classifier.classes_)} classes; {kept}", err=True)
     more = f', mpad explain {out} "some text"' if model == "mpad" else ""
     typer.echo(f"saved to {out}; next: mpad predict {out} DATA{more}", err=True)
@@ -119,8 +122,6 @@ def _save(classifier: "TextClassifier | PlainClassifier", out: Path) -> None:
 
 def _kept(classifier: "TextClassifier") -> str:
     stopped = "interrupted; kept" if classifier.interrupted_ else "kept"
-    if not classifier.history_:
-        return "interrupted before the first epoch ended"
     best = classifier.history_[max(classifier.best_epoch_ - 1, 0)]
     held = classifier.card_["held_out"]
     on = f"{held:,} held-out documents" if held else "the training documents"

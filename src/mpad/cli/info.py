@@ -1,12 +1,12 @@
 """`mpad info`: what is in a model folder."""
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from mpad.cli.data import ModelFolder, OwnTokenizer
 from mpad.cli.output import Format, print_rows
+from mpad.cli.output import as_json as as_json_line
 from mpad.errors import MissingExtra
 
 
@@ -41,7 +41,7 @@ def run(
     size = sum(file.stat().st_size for file in model.iterdir() if file.is_file())
     facts["megabytes"] = round(size / 1e6, 2)
     if as_json:
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+        typer.echo(as_json_line(facts))
         return
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
     print_rows(["", str(model)], [[name, str(value)] for name, value in shown.items()], Format.table)

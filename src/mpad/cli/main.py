@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -46,6 +47,9 @@ app.add_typer(corpora.app, name="data")
 def main() -> None:
     """Run a command; an error of ours, or of the file system, is one line and exit code 1, never a traceback."""
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # half a surrogate pair, or an alphabet that the terminal has not
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except BrokenPipeError:  # the reader, such as head, has seen enough

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from mpad.text.printable import printable
 
@@ -29,7 +30,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Form
     """Print rows in the format asked for."""
     if form is Format.jsonl:
         for row in rows:
-            sys.stdout.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n")
+            sys.stdout.write(as_json(dict(zip(columns, row, strict=True))) + "\n")
     elif form is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
@@ -45,9 +46,14 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Form
             table.add_column(_cell(column), justify="right" if numeric else "left", overflow="fold")
         for row in listed:
             table.add_row(*[_cell(value) for value in row])
-        Console().print(table)
+        Console(emoji=False).print(table)
 
 
-def _cell(value: Any) -> str:
+def as_json(value: Any) -> str:
+    """A value as a line of JSON; on a terminal without any character that could steer it."""
+    return json.dumps(value, ensure_ascii=sys.stdout.isatty())
+
+
+def _cell(value: Any) -> Text:
     text = f"{value:.4f}" if isinstance(value, float) else printable(" ".join(str(value).split()))
-    return (text if len(text) <= 100 else text[:99] + "…").replace("[", r"\[")
+    return Text(text if len(text) <= 100 else text[:99] + "…")

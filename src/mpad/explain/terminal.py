@@ -44,7 +44,7 @@ def _as_long(text: str) -> str:
 
 def show(explanation: Explanation, console: Console | None = None) -> None:
     """Print label, text and strongest parts."""
-    console = console or Console()
+    console = console or Console(emoji=False)
     console.print(
         f"[bold]{escape(printable(str(explanation.label)))}[/bold]  probability {explanation.probability:.3f}"
         f"  [dim]by {explanation.method}: {explanation.legend}[/dim]"
@@ -57,13 +57,14 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
         table.add_column(heading, justify="right" if heading == "weight" else "left")
     words, edges = explanation.top_words(6), explanation.top_edges(6)
     for row in range(max(len(words), len(edges))):
-        left, right = ("", ""), ("", "")
+        left, right = (Text(), ""), (Text(), "")
         if row < len(words):
             word = words[row]
-            left = (escape(printable(explanation.text[word.start : word.end] or word.word)), f"{word.weight:+.3f}")
+            said = printable(explanation.text[word.start : word.end] or word.word)
+            left = (Text(said), f"{word.weight:+.3f}")
         if row < len(edges):
             edge = edges[row]
-            right = (escape(printable(f"{shown(edge.source)} → {shown(edge.target)}")), f"{edge.weight:+.3f}")
+            right = (Text(printable(f"{shown(edge.source)} → {shown(edge.target)}")), f"{edge.weight:+.3f}")
         table.add_row(*left, *right)
     console.print(table)
     if len(explanation.sentences) > 1:
@@ -77,6 +78,6 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
 
 def as_text(explanation: Explanation) -> str:
     """The same without colours, for a file."""
-    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console = Console(file=io.StringIO(), width=100, color_system=None, emoji=False)
     show(explanation, console)
     return str(console.file.getvalue())  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@
 What is larger on purpose can be unpacked by hand: files that are not packed have no limit but the machine's.
 """
 
+import bz2
 import gzip
 import lzma
 import tarfile
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from mpad.errors import DataFileError
 
@@ -40,6 +41,10 @@ class Limits:
     total: int = 2 << 30  # bytes
     ratio: int = 200
 
+    def most(self, packed: int) -> int:
+        """Bytes that may come out of a file of so many."""
+        return min(self.total, _most(packed, self.ratio))
+
 
 LIMITS = Limits()
 Wanted = Callable[[PurePosixPath], bool]
@@ -50,33 +55,46 @@ class TooLarge(DataFileError):
 
 
 class _Counted(RawIOBase):
-    """A stream of unpacked bytes that stops where the limits are reached."""
+    """A stream of unpacked bytes that stops where the limits are reached; no more than that is ever asked of it."""
 
     def __init__(self, source: IO[bytes], packed: int, total: int | None, ratio: int, name: str) -> None:
         self._source, self._name = source, name
         self._most = _most(packed, ratio)
         if total is not None:
             self._most = min(self._most, total)
-        self._read = 0
 
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """Where it is, in unpacked bytes."""
+        return self._source.tell()
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        """Go to a place, counted from the beginning or from here."""
+        self._check(place if whence == 0 else self.tell() + place)
+        return self._source.seek(place, whence)
+
+    def read(self, size: int | None = -1) -> bytes:
         """Read so many bytes, or all that are left."""
         if size is None or size < 0:
             return b"".join(iter(lambda: self.read(_BLOCK), b""))
-        return self._checked(self._source.read(size))
+        block = self._source.read(min(size, self._most + 1))
+        self._check(self.tell())
+        return block
 
     def readline(self, size: int | None = -1) -> bytes:
         """Read a line, of at most so many bytes."""
-        return self._checked(self._source.readline(-1 if size is None else size))
+        line = self._source.readline(min(self._most + 1, size if size is not None and size >= 0 else self._most + 1))
+        self._check(self.tell())
+        return line
 
-    def _checked(self, block: bytes) -> bytes:
-        self._read += len(block)
-        if self._read > self._most:
+    def _check(self, place: int) -> None:
+        if place > self._most:
             raise _too_large(self._name, self._most)
-        return block
 
     def close(self) -> None:
         """Close the packed file too."""
@@ -139,6 +157,8 @@ def only_member(path: Path, archive: zipfile.ZipFile) -> str:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, limits: Limits) -> bytes:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # Python unpacks others at one go
+        raise DataFileError(f"{path}: its compression method is none that is read here; unpack it, or pack it as usual")
     with archive.open(info) as opened:
         return _Counted(opened, info.compress_size, limits.total, limits.ratio, f"{path}: {info.filename}").read()
 
@@ -150,7 +170,24 @@ def archive_files(
     with refused(source):
         if zipfile.is_zipfile(source):
             return _zip(source, wanted, limits)
-        return _tar(source, wanted, limits) if tarfile.is_tarfile(source) else None
+        try:
+            _open_tar(source, limits).close()
+        except tarfile.ReadError:
+            return None
+        return _tar(source, wanted, limits)
+
+
+_PACKERS: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open, b"BZh": bz2.open}
+
+
+def _open_tar(source: Path, limits: Limits) -> tarfile.TarFile:
+    """Open a tar archive, itself packed or not; its own headers count towards the limits too."""
+    with source.open("rb") as file:
+        head = file.read(8)
+    opened = next((unpack(source) for magic, unpack in _PACKERS.items() if head.startswith(magic)), None)
+    if opened is None:
+        return tarfile.open(source, "r:")
+    return tarfile.open(fileobj=_Counted(opened, source.stat().st_size, None, limits.ratio, str(source)), mode="r:")
 
 
 def _zip(source: Path, wanted: Wanted, limits: Limits) -> Iterator[tuple[PurePosixPath, bytes]]:
@@ -165,26 +202,22 @@ def _zip(source: Path, wanted: Wanted, limits: Limits) -> Iterator[tuple[PurePos
 
 def _tar(source: Path, wanted: Wanted, limits: Limits) -> Iterator[tuple[PurePosixPath, bytes]]:
     """In the archive's own order: a compressed tar can only be read through."""
-    most = _most(source.stat().st_size, limits.ratio)
-    with refused(source), tarfile.open(source) as archive:
+    with refused(source), _open_tar(source, limits) as archive:
         held = 0
         for member in archive:
             inside = PurePosixPath(member.name)
-            take = member.isfile() and wanted(inside)
-            held += member.size if take else 0
-            if member.offset_data + member.size > most or held > limits.total:
-                raise _too_large(str(source), min(most, limits.total))
-            opened = archive.extractfile(member) if take else None
+            if not member.isfile() or not wanted(inside):
+                continue
+            held += member.size
+            if held > limits.total:
+                raise _too_large(str(source), limits.total)
+            opened = archive.extractfile(member)
             if opened is not None:
                 yield inside, opened.read()
         # tarfile takes a header that it cannot read for the end; behind the true end there is nothing but zeros.
         assert archive.fileobj is not None
         archive.fileobj.seek(archive.offset)
-        position = archive.offset
         while block := archive.fileobj.read(_BLOCK):
-            position += len(block)
-            if position > most:
-                raise _too_large(str(source), most)
             if block.strip(b"\0"):
                 raise tarfile.ReadError(f"no file begins at byte {archive.offset:,}, where one should")
 

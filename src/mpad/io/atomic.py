@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Set
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from mpad.errors import StoreError
@@ -48,7 +48,10 @@ def check_destination(folder: Path, ours: Ours) -> Path:
 
     The answer is an absolute path without symbolic links. Parents that are missing are made, nothing else is left.
     """
-    folder = folder.resolve()
+    try:
+        folder = folder.resolve()
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        raise StoreError(f"{folder} cannot be written: {error}; choose another place") from None
     if folder.exists():
         _check_ours(folder, ours)
     if Path.cwd().is_relative_to(folder):
@@ -67,13 +70,16 @@ def _check_ours(folder: Path, ours: Ours) -> Set[str]:
     """Names of what an existing folder holds, all of it ours."""
     if not folder.is_dir():
         raise StoreError(f"{folder} is a file, not a folder; choose another name")
-    there = {entry.name for entry in folder.iterdir()}
+    entries = list(folder.iterdir())
+    there = {entry.name for entry in entries}
     if not there:
         return there
     own = ours(folder)
     if own is None:
         raise StoreError(f"{folder} is there already and is not a model; choose another folder, or remove it")
-    foreign = sorted(there - own)
+    foreign = sorted(
+        entry.name for entry in entries if entry.name not in own or not entry.is_file() or entry.is_symlink()
+    )
     if foreign:
         shown = ", ".join(foreign[:5]) + (" …" if len(foreign) > 5 else "")
         raise StoreError(f"{folder} holds more than a model ({shown}); move that away, or choose another folder")
@@ -84,10 +90,12 @@ def _check_ours(folder: Path, ours: Ours) -> Set[str]:
 def write_folder(folder: Path, ours: Ours) -> Iterator[Path]:
     """Give an empty folder to write files to; when all is written, it takes the place of `folder`."""
     folder = check_destination(folder, ours)
-    fresh = _beside(folder)
-    fresh.mkdir()
-    with _locked(fresh):  # as long as this lasts, nobody takes it for a leftover
-        try:
+    fresh, swapped = _beside(folder), False
+    try:
+        with ExitStack() as lock:
+            with _locked(folder.parent):
+                fresh.mkdir()
+                lock.enter_context(_locked(fresh))  # as long as this lasts, nobody takes it for a leftover
             yield fresh
             for file in fresh.iterdir():
                 _sync(file)
@@ -95,13 +103,17 @@ def write_folder(folder: Path, ours: Ours) -> Iterator[Path]:
             with _locked(folder.parent):
                 names = _check_ours(folder, ours) if folder.exists() else frozenset()
                 old = _swap(fresh, folder)
-                _sync(folder.parent)
-                _remove(old, names)
-                _clear_leftovers(folder)
-        except OSError as error:
-            raise StoreError(f"{folder}: cannot be written: {_reason(error)}") from None
-        finally:
-            _remove(fresh, {file.name for file in fresh.iterdir()} if fresh.is_dir() else ())
+                swapped = True
+                with suppress(OSError):  # it is saved: what is left of the old one is cleared by the next writer
+                    _sync(folder.parent)
+                    _remove(old, names)
+                    _clear_leftovers(folder)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be written: {_reason(error)}") from None
+    finally:
+        if not swapped:  # afterwards the old folder is there, of which only our files go
+            with suppress(OSError):
+                _remove(fresh, [file.name for file in fresh.iterdir()])
 
 
 def _beside(folder: Path) -> Path:

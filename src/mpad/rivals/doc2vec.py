@@ -78,8 +78,9 @@ class Doc2Vec(ProbableClassifier):
         counts = files.read_json(VOCABULARY)
         if not isinstance(counts, dict) or not all(type(n) is int and 0 < n < 1 << 40 for n in counts.values()):
             raise files.damaged(VOCABULARY, "expected how often each word occurs")
-        if type(self.width) is not int or not 1 <= self.width <= 10_000 or type(self.epochs) is not int:
-            raise TypeError("width and epochs are whole numbers")
+        for name, most in (("width", 10_000), ("epochs", 10_000), ("seed", 2**32 - 1)):
+            if type(getattr(self, name)) is not int or not 0 <= getattr(self, name) <= most:
+                raise TypeError(f"{name} is a whole number, at most {most:,}")
         shapes: dict[str, tuple[int, ...]] = dict(linear_shapes(len(_KINDS) * self.width, len(self.labels_)))
         for name in _KINDS:
             shapes |= {f"{name}.{part}": (len(counts), self.width) for part in ("words", "outputs")}

@@ -77,7 +77,7 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         """Label of each document: (n,)."""
         check_is_fitted(self)
         texts = as_texts(X)
-        return np.asarray(self.classes_[self._scores(texts).argmax(1)] if texts else self.classes_[:0])
+        return self.labels_.decide(self._scores(texts)) if texts else np.asarray(self.classes_[:0])
 
     def save(self, folder: str | Path) -> None:
         """Write what was learnt to a folder."""

@@ -87,6 +87,8 @@ class Door:
                 self._log({**line, "ms": taken, "bytes": sent, **scope.get("logged", {})})
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            return Problem(400, "more than one Host header")
         if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:
             return Problem(421, "this server is not asked for by that name: --allow-host NAME lets it be")
         if self._key is not None and scope["path"] not in self._free and not self._knows(headers):

@@ -1,11 +1,14 @@
 """HTTP connections with an end: a request arrives within a stated time, and there are only so many at once."""
 
 import asyncio
+import errno
 from asyncio.events import TimerHandle
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+_LARGEST_HEAD = 64 << 10  # bytes
+_MOST_WAITING = 16  # requests of one connection
 _CLOSING = b"connection: close\r\ncontent-type: application/json\r\n"
 
 
@@ -19,6 +22,8 @@ class LimitedProtocol(HttpToolsProtocol):
     seconds: float
     most: int
     _timer: TimerHandle | None = None
+    _head = 0  # bytes of headers so far; -1 once they are there
+    _unfinished = 0  # bytes received since headers began
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request, or refuse to."""
@@ -34,13 +39,47 @@ class LimitedProtocol(HttpToolsProtocol):
         """Take some of a request."""
         if self._timer is None and not self._answering():
             self._start()
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self._head >= 0:  # a header that does not end
+            self._unfinished += len(data)
+            if self._unfinished > _LARGEST_HEAD:
+                self._refuse(431, "Request Header Fields Too Large", f"headers are at most {_LARGEST_HEAD:,} bytes")
+        else:
+            self._unfinished = 0
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._head = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, of which there may be only so much."""
+        self._head += len(name) + len(value)
+        if self._head > _LARGEST_HEAD:
+            self._refuse(431, "Request Header Fields Too Large", f"headers are at most {_LARGEST_HEAD:,} bytes")
+        elif not self.transport.is_closing():
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer; requests that are sent before earlier ones are answered wait, but only a few."""
+        self._head = -1
+        if len(self.pipeline) >= _MOST_WAITING:
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take some of the body, unless the request was refused."""
         if not self.transport.is_closing():
-            super().data_received(data)
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is there whole."""
         self._stop()
-        super().on_message_complete()
+        if not self.transport.is_closing():
+            super().on_message_complete()
 
     def pause_writing(self) -> None:
         """The client does not read."""
@@ -114,9 +153,11 @@ def listen(host: str, port: int) -> list[Any]:
         chosen = opened[0].getsockname()[1] if opened and not port else port
         try:
             one.bind((address[0], chosen, *address[2:]))
-        except OSError:
+        except OSError as error:
             one.close()
-            if not opened:
+            if not opened or error.errno == errno.EADDRINUSE:
+                for other in opened:
+                    other.close()
                 raise
             continue  # a name may have an address that this machine has not
         opened.append(one)

@@ -45,6 +45,8 @@ def read_documents(
         raise DataFileError(f"{path}: no such file or folder")
     if path.is_dir():
         return _folder(path)
+    if not path.is_file():
+        raise DataFileError(f"{path}: not a regular file; write what it gives to a file first")
     kind = _kind(path)
     if kind == ".parquet":
         return _parquet(path, text, label, need_labels)
@@ -233,7 +235,7 @@ def _parquet(path: Path, text: str | None, label: str | None, need_labels: bool)
 
     texts: list[str] = []
     labels: list[str] = []
-    held = 0
+    held, most = 0, LIMITS.most(path.stat().st_size)
     try:
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(unpacked(path)))
         names = file.schema_arrow.names
@@ -244,8 +246,8 @@ def _parquet(path: Path, text: str | None, label: str | None, need_labels: bool)
         wanted = [names[text_at]] + ([] if label_at is None else [names[label_at]])
         for batch in file.iter_batches(_ROWS, columns=wanted):
             held += batch.nbytes
-            if held > LIMITS.total:
-                raise TooLarge(f"{path}: holds more than {LIMITS.total:,} bytes of text; cut it into smaller files")
+            if held > most:
+                raise TooLarge(f"{path}: unpacks to more than {most:,} bytes of text, too much for a file of its size")
             texts += ["" if value is None else value for value in batch.column(wanted[0]).to_pylist()]
             if label_at is not None:
                 found = batch.column(wanted[1]).to_pylist()

@@ -159,10 +159,18 @@ class CallableTokenizer(Tokenizer):
         words: list[str] = []
         for document in joined.split(DOCUMENT_END)[:-1]:
             for sentence in document.split(SENTENCE_END):
-                words += [_checked(word) for word in self.function(sentence)]
+                words += [_checked(word) for word in self._called(sentence)]
                 words.append(SENTENCE_END)
             words[-1] = DOCUMENT_END
         return words
+
+    def _called(self, text: str) -> list[str]:
+        try:
+            return list(self.function(text))
+        except Exception as error:
+            raise InputError(
+                f"the tokenizer '{self.name}' failed on {text[:40]!r}: {type(error).__name__}: {error}"
+            ) from error
 
     def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
         # The function may have changed a word beyond recognition (stemming): it then stands at the cursor,
@@ -240,5 +248,7 @@ def _imported(name: str) -> Callable[[str], Iterable[str]]:
         raise InputError(
             f"the tokenizer '{name}' cannot be imported here: make its module importable, or hand in the function"
         ) from None
-    function: Callable[[str], Iterable[str]] = found  # type: ignore[assignment]
+    if not callable(found):
+        raise InputError(f"the tokenizer '{name}' is {type(found).__name__}, not a function from a text to its words")
+    function: Callable[[str], Iterable[str]] = found
     return function

@@ -6,6 +6,7 @@ from it ends with the very weights that it would have had.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,23 +40,18 @@ class Saved:
     tensors: dict[str, Tensor]  # the engine's, and under "best." the best weights if they are not the present ones
 
 
-def read_checkpoint(path: Path, fingerprint: str) -> Saved | None:
-    """Read a checkpoint of these data and settings; None where there is no file."""
-    saved = _read(path) if path.exists() else None
-    if saved is not None and saved.fingerprint != fingerprint:
-        raise CheckpointError(
-            f"{path}: is a checkpoint of other data, other settings or another version of mpad; give those again, or "
-            "delete it to begin anew"
-        )
-    return saved
+def read_checkpoint(path: Path) -> Saved | None:
+    """Read a checkpoint; None where there is none."""
+    return _read(path) if path.exists() else None
 
 
-def check_free(path: Path, fingerprint: str) -> None:
+def check_free(path: Path) -> None:
     """Refuse to begin anew where that would cost a file of somebody else, or training that could go on."""
-    if path.exists() and _read(path).fingerprint == fingerprint:
+    if path.exists():
+        _read(path)
         raise CheckpointError(
-            f"{path}: training on these data with these settings was cut off there; go on from it (resume=True in "
-            "Python, --resume in a shell), or delete it to begin anew"
+            f"{path}: a training was cut off there; go on from it (resume=True in Python, --resume in a shell, with "
+            "the same data and settings), or delete it to begin anew"
         )
 
 
@@ -64,6 +60,8 @@ def _read(path: Path) -> Saved:
         return CheckpointError(f"{path}: not a checkpoint that can be read ({said}); delete it to begin anew")
 
     try:
+        if not path.is_file():
+            raise wrong("it is no regular file")
         with safe_open(path, framework="pt") as file:
             facts = parse_json((file.metadata() or {}).get(_KEY, ""), wrong)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
@@ -83,6 +81,11 @@ class Checkpoint:
     """Where one model's training is kept, and how it is taken up again."""
 
     def __init__(self, path: Path, fingerprint: str, seed: int, saved: Saved | None = None) -> None:
+        if saved is not None and saved.fingerprint != fingerprint:
+            raise CheckpointError(
+                f"{path}: is a checkpoint of other data, other settings or another version of mpad; give those again, "
+                "or delete it to begin anew"
+            )
         self._path, self._fingerprint, self._seed, self._saved = path, fingerprint, seed, saved
         self._epoch = 0 if saved is None else saved.epoch  # the last that is on disk
 
@@ -93,7 +96,7 @@ class Checkpoint:
         tensors = dict(self._saved.tensors)
         kept = {name.removeprefix(_BEST): tensors.pop(name) for name in list(tensors) if name.startswith(_BEST)}
         own = engine.state()
-        if {name: x.shape for name, x in own.items()} != {name: x.shape for name, x in tensors.items()}:
+        if _kinds(own) != _kinds(tensors):
             raise CheckpointError(
                 f"{self._path}: was written on another kind of device, or where compiled passes were or were not "
                 "there: go on there, or delete it to begin anew"
@@ -127,3 +130,7 @@ class Checkpoint:
             stays = f"; the checkpoint of epoch {self._epoch} stays: make room and go on from it" if self._epoch else ""
             raise StoreError(f"{error}{stays}") from None
         self._epoch = epoch
+
+
+def _kinds(tensors: Mapping[str, Tensor]) -> dict[str, tuple[object, ...]]:
+    return {name: (x.dtype, *x.shape) for name, x in tensors.items()}

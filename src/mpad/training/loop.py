@@ -79,7 +79,7 @@ def train_in_turn(
             if all(judge.out_of_patience for judge in judges):
                 break
     except KeyboardInterrupt:
-        if not keep_interrupted:
+        if not keep_interrupted or not reports[0]:  # before the first epoch has ended there is nothing to keep
             raise
         interrupted = True
     finally:
