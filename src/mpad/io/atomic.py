@@ -52,15 +52,16 @@ def check_destination(folder: Path, ours: Ours) -> Path:
         folder = folder.resolve()
     except (OSError, RuntimeError) as error:  # a link that leads to itself
         raise StoreError(f"{folder} cannot be written: {error}; choose another place") from None
-    if folder.exists():
-        _check_ours(folder, ours)
     if Path.cwd().is_relative_to(folder):
         raise StoreError(f"{folder} is the folder you are in; name one inside it, or go elsewhere")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        trial = _beside(folder)
-        trial.mkdir()
-        trial.rmdir()
+        with _locked(folder.parent):  # nobody swaps it while we look
+            if folder.exists():
+                _check_ours(folder, ours)
+            trial = _beside(folder)
+            trial.mkdir()
+            trial.rmdir()
     except OSError as error:
         raise StoreError(f"{folder} cannot be written: {_reason(error)}; choose another place") from None
     return folder
