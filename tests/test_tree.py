@@ -26,6 +26,7 @@ STAGES = [
     ["model_folder"],
     ["runtime"],
     ["training"],
+    ["environment"],
     ["text_model"],
     ["document_model", "sequence_model"],
     ["explain"],

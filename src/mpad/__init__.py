@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpad.comparison import compare
     from mpad.cross_validation import cross_validate
     from mpad.datasets import load_dataset
+    from mpad.environment import show_versions
     from mpad.explain import Explanation
     from mpad.graph import PackedGraphs, graphs_of_words
     from mpad.text.readers import read_documents
@@ -38,6 +39,7 @@ _HOME = {
     "compare": "mpad.comparison",
     "Explanation": "mpad.explain",
     "load_dataset": "mpad.datasets",
+    "show_versions": "mpad.environment",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "compare",
     "Explanation",
     "load_dataset",
+    "show_versions",
     "__version__",
 ]
 

@@ -1,24 +1,34 @@
 """`mpad info`: what is in a model folder."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mpad.cli.data import ModelFolder, OwnTokenizer
+from mpad.cli.data import OwnTokenizer
 from mpad.cli.output import Format, print_rows
 from mpad.cli.output import as_json as as_json_line
 from mpad.errors import MissingExtra
 
 
 def run(
-    model: ModelFolder,
+    model: Annotated[Path | None, typer.Argument(help="Folder of a fitted model; none: this installation.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
     tokenizer: OwnTokenizer = None,
 ) -> None:
     """Describe a fitted model: classes, vocabulary, network, format, when and on what it was trained, and how well.
 
+    Without a model: versions, and which way the numbers take here (compiled code, threads, GPU, precision).
+
     Example: `mpad info my-model`
+
+    Example: `mpad info`
     """
+    if model is None:
+        from mpad.environment import environment
+
+        _show(dict(environment()), "this installation", as_json)
+        return
     from mpad import zoo
     from mpad.model_folder import open_model
     from mpad.text_classifier import TextClassifier
@@ -40,8 +50,12 @@ def run(
             facts = {"model": loaded.kind, "classes": classes, **loaded.get_params(), **facts}
     size = sum(file.stat().st_size for file in model.iterdir() if file.is_file())
     facts["megabytes"] = round(size / 1e6, 2)
+    _show(facts, str(model), as_json)
+
+
+def _show(facts: dict[str, Any], title: str, as_json: bool) -> None:
     if as_json:
         typer.echo(as_json_line(facts))
         return
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
-    print_rows(["", str(model)], [[name, str(value)] for name, value in shown.items()], Format.table)
+    print_rows(["", title], [[name, str(value)] for name, value in shown.items()], Format.table)

@@ -10,27 +10,38 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-LANES, _WIDEST, _VERSION = 16, 256, 14  # as in passes.c, and so are
+LANES, _WIDEST, _VERSION = 16, 256, 15  # as in passes.c, and so are
 STRIP, BLOCK, PANEL = 24, 96, 64  # rows, rows, columns
 
 
-def _load() -> ctypes.CDLL | None:
+def _load() -> tuple[ctypes.CDLL | None, str]:
+    """The library, or why there is none."""
     asked = os.environ.get("MPAD_NATIVE", "")
     if asked == "off":
-        return None
+        return None, "no: MPAD_NATIVE=off"
     usual = [Path(__file__).with_name(f"_passes{suffix}") for suffix in EXTENSION_SUFFIXES]
+    why = "no: not built, for want of a C compiler when mpad was installed (GCC or Clang, x86-64)"
     for file in [Path(asked)] if asked else usual:
-        if file.exists() and ctypes.sizeof(ctypes.c_long) == 8:
-            try:
-                found = ctypes.CDLL(str(file))
-            except OSError:  # built for another machine
-                continue
-            if found.mpad_ready(_VERSION):
-                return found
-    return None
+        if not file.exists() or ctypes.sizeof(ctypes.c_long) != 8:
+            continue
+        try:
+            found = ctypes.CDLL(str(file))
+        except OSError as error:
+            why = f"no: built for another machine ({error})"
+            continue
+        if found.mpad_ready(_VERSION):
+            return found, ""
+        why = "no: built for another version of mpad (install it again), or this processor has no AVX2"
+    return None, why
 
 
-library = _load()
+library, missing = _load()
+
+
+def lanes() -> int:
+    """Numbers that an existing library computes at once."""
+    assert library is not None
+    return int(library.mpad_lanes())
 
 
 def at(array: Any) -> int:

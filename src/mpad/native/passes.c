@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 14 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 15 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
@@ -75,6 +75,9 @@ int mpad_ready(int version) {
     wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
     return wide || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
 }
+
+/* Numbers that are computed at once: which instructions of the processor are used. */
+int mpad_lanes(void) { return wide ? 16 : 8; }
 
 void mpad_affine(const float *x, long rows, long n_in, const float *w, long n_out, const float *b, float *y, int how) {
     (wide ? affine_512 : affine_256)(x, rows, n_in, w, n_out, b, 0, y, how);
