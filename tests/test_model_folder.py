@@ -187,3 +187,24 @@ def test_a_folder_that_is_replaced_while_it_is_read(fitted_flat, tmp_path):
     finally:
         stop.set()
         writer.join()
+
+
+def test_rivals_whose_numbers_overflow_give_no_answer(fruit_corpus, tmp_path, reseal):
+    zoo.make("tfidf-svm").fit(*fruit_corpus).save(tmp_path / "m")
+    tensors = load_file(tmp_path / "m" / "model.safetensors")
+    tensors["weight"] = np.full_like(tensors["weight"], np.finfo(tensors["weight"].dtype).max)
+    save_file(tensors, tmp_path / "m" / "model.safetensors")
+    reseal(tmp_path / "m")
+    with pytest.raises(MPADError, match="NaN or infinite"), np.errstate(all="ignore"):
+        zoo.load(tmp_path / "m").predict(["a saw and an apple and a drill"])
+
+
+def test_a_rivals_settings_have_their_ranges(fruit_corpus, tmp_path, reseal):
+    zoo.make("cnn", max_epochs=1, vector_size=8, random_state=0, device="cpu").fit(*fruit_corpus).save(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    for value in (-1, 0):
+        config["network"]["max_norm"] = value
+        (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+        reseal(tmp_path / "m")
+        with pytest.raises(DamagedModel, match="max_norm must be above 0"):
+            zoo.load(tmp_path / "m", "cpu")

@@ -161,6 +161,10 @@ def test_parquet_holds_text(tmp_path):
     assert read_documents(written(text=["a", None], label=["x", "y"])).texts == ["a", ""]
     with pytest.raises(DataFileError, match="holds binary, not text"):
         read_documents(written(text=[b"a"], label=["x"]))
+    with pytest.raises(DataFileError, match="unpacks to more than"):  # one long string, many times by its number
+        read_documents(
+            written(text=pyarrow.array(["x" * 10**6]).dictionary_encode().take([0] * 100), label=["x"] * 100)
+        )
     with pytest.raises(DataFileError, match="holds int64, not text"):
         read_documents(written(text=[1], label=["x"]))
     with pytest.raises(DataFileError, match="row 2: the label is missing"):

@@ -12,6 +12,7 @@ from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.dataset import Dataset
 from mpad.errors import DataFileError, MissingDataset
 from mpad.io.archives import unpacked
+from mpad.io.atomic import write_file
 from mpad.io.encoding import decode, split_lines
 from mpad.text.readers import Documents
 
@@ -98,9 +99,7 @@ def write_dataset(name: str, parts: dict[str, Documents]) -> Path:
     for part, documents in parts.items():
         lines = zip(documents.labels or [], documents.texts, strict=True)
         content = "".join(f"{label}\t{_BREAKS.sub(' ', text).strip(' ')}\n" for label, text in lines)
-        beside = folder / f".{part}.tsv.xz.{os.getpid()}"
-        beside.write_bytes(lzma.compress(content.encode("utf-8"), preset=1))
-        beside.replace(folder / f"{part}.tsv.xz")
+        write_file(folder / f"{part}.tsv.xz", lzma.compress(content.encode("utf-8"), preset=1))
         for ending in set(_ENDINGS) - {".tsv.xz"}:
             (folder / f"{part}{ending}").unlink(missing_ok=True)  # or it would be read instead
     return folder

@@ -245,10 +245,11 @@ def _parquet(path: Path, text: str | None, label: str | None, need_labels: bool)
             raise DataFileError(f"{path}: column '{names[text_at]}' holds {kind}, not text; name another with --text")
         wanted = [names[text_at]] + ([] if label_at is None else [names[label_at]])
         for batch in file.iter_batches(_ROWS, columns=wanted):
-            held += batch.nbytes
+            own = ["" if value is None else value for value in batch.column(wanted[0]).to_pylist()]
+            held += sum(map(len, own))  # of a dictionary, each time that it is named
             if held > most:
                 raise TooLarge(f"{path}: unpacks to more than {most:,} bytes of text, too much for a file of its size")
-            texts += ["" if value is None else value for value in batch.column(wanted[0]).to_pylist()]
+            texts += own
             if label_at is not None:
                 found = batch.column(wanted[1]).to_pylist()
                 labels += [_present(path, len(labels) + k, value, "row") for k, value in enumerate(found, start=1)]
