@@ -35,8 +35,8 @@ from mpad.document_model import DocumentModel
 from mpad.graph import graphs_of_words
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
-from mpad.models.config import MPADConfig
 from mpad.models.mpad import MPAD
+from mpad.nn.config import MPADConfig
 from mpad.store import load_model, save_model
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary

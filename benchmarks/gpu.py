@@ -26,12 +26,13 @@ from mpad import MPADClassifier, cross_validate
 from mpad.baseline import tfidf_svm
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.config import MPADConfig
 from mpad.models.mpad import MPAD
+from mpad.nn.config import MPADConfig
+from mpad.presets import PRESETS
+from mpad.training.engine import find_engine
 from mpad.training.examples import make_examples
 from mpad.training.loop import shuffled_batches
 from mpad.training.progress import EpochReport
-from mpad.training.replay import Replay
 from mpad.training.task import Task, TrainingConfig
 
 _FOLDS, _EPOCHS, _BATCH = 10, 60, 128
@@ -110,7 +111,9 @@ def _tasks(corpus: Corpus, authors: bool, n_models: int) -> list[Task]:
     vectors = torch.randn(vocabulary.n_rows, 300, device="cuda") * 0.1
     tasks = []
     for model in range(n_models):
-        network = MPAD(MPADConfig(2, 300, vocabulary.n_rows, authors=authors)).cuda()
+        network = MPAD(
+            MPADConfig(2, 300, vocabulary.n_rows, **PRESETS["authors" if authors else "paper"].network)
+        ).cuda()
         network.vectors = vectors
         rows = np.flatnonzero((np.arange(len(graphs)) % n_models != model) | (n_models == 1))
         training, held = rows[: len(rows) * 9 // 10], rows[len(rows) * 9 // 10 :]
@@ -122,24 +125,24 @@ def _tasks(corpus: Corpus, authors: bool, n_models: int) -> list[Task]:
 def _step(machine: Machine, authors: bool) -> Row:
     """A recorded step, replayed over and over."""
     tasks = _tasks(polarity(10_662), authors, _FOLDS)
-    engine = Replay(tasks)
+    engine = find_engine(tasks)
     orders = [shuffled_batches(len(task.examples), _BATCH, np.random.default_rng(0)) for task in tasks]
     engine.prepare(orders)
     engine.start()
     engine.finish()
     engine.prepare(orders)
-    size = Counter(size for _, size in engine.prepared).most_common(1)[0][0]
-    steps = [step for step, other in engine.prepared if other == size][:60]
-    recording = engine.recorded[size]
+    (prepared,) = engine.prepared
+    size: Any = Counter(size for _, size in prepared).most_common(1)[0][0]
+    steps = [step for step, other in prepared if other == size][:60]
 
     def several() -> None:
         for step in steps:
-            recording.replay(step)
+            engine.train_step(step, size)
 
     seconds = _time(several) / len(steps)
     fields = torch.stack(steps)[:, : _FOLDS * size.nodes]
     real = int((fields >= 0).sum()) / len(steps) + _FOLDS * size.documents
-    launches = _launches(lambda: recording.replay(steps[0]))
+    launches = _launches(lambda: engine.train_step(steps[0], size))
     floor = step_floor(machine, authors, _FOLDS, _FOLDS * (size.nodes + size.graphs), launches)
     return Row(
         f"a step of {_FOLDS} stacked folds ({'authors' if authors else 'paper'}), {real:,.0f} rows and padding",
@@ -190,7 +193,7 @@ def _against_padding() -> Row:
     corpus = polarity(2_560)
     (task,) = _tasks(corpus, authors=False, n_models=1)[:1]
     full = make_examples(task.examples.corpus, np.arange(len(corpus.texts)), np.array(corpus.labels))
-    engine, generator = Replay([Task(task.network, full, full, task.config)]), np.random.default_rng(0)
+    engine, generator = find_engine([Task(task.network, full, full, task.config)]), np.random.default_rng(0)
 
     def ours() -> None:
         engine.prepare([shuffled_batches(len(full), _BATCH, generator)])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.straightforward import PaddedBatch
-from mpad.models.config import MPADConfig
+from mpad.nn.config import MPADConfig
 
 
 class Gate(nn.Module):
@@ -34,14 +34,14 @@ class Step(nn.Module):
 
     def __init__(self, in_width: int, width: int, first: bool) -> None:
         super().__init__()
-        self.sent, self.heard = nn.Linear(in_width, width), nn.Linear(width, width)
-        self.state = nn.Linear(in_width, width, bias=False) if first else None
+        self.mlp1, self.mlp2 = nn.Linear(in_width, width), nn.Linear(width, width)
+        self.project = nn.Linear(in_width, width, bias=False) if first else None
         self.gate = Gate(width)
 
     def forward(self, h: Tensor, adjacency: Tensor) -> Tensor:
         """H → H'."""
-        message = torch.relu(self.heard(torch.relu(self.sent(torch.sparse.mm(adjacency, h)))))
-        return self.gate(h if self.state is None else self.state(h), message)
+        message = torch.relu(self.mlp2(torch.relu(self.mlp1(torch.sparse.mm(adjacency, h)))))
+        return self.gate(h if self.project is None else self.project(h), message)
 
 
 class AuthorsStep(nn.Module):
@@ -49,16 +49,16 @@ class AuthorsStep(nn.Module):
 
     def __init__(self, in_width: int, width: int, first: bool) -> None:
         super().__init__()
-        self.enter, self.enter_norm = nn.Linear(in_width, width), nn.BatchNorm1d(width)
-        self.state = nn.Linear(width, width)
-        self.sent, self.sent_norm = nn.Linear(width, width), nn.BatchNorm1d(width)
-        self.heard = nn.Linear(width, width)
+        self.before1, self.before_norm = nn.Linear(in_width, width), nn.BatchNorm1d(width)
+        self.before2 = nn.Linear(width, width)
+        self.mlp1, self.mlp_norm = nn.Linear(width, width), nn.BatchNorm1d(width)
+        self.mlp2 = nn.Linear(width, width)
         self.gate = Gate(width)
 
     def forward(self, h: Tensor, adjacency: Tensor) -> Tensor:
         """H → H'."""
-        x = self.state(torch.relu(self.enter_norm(self.enter(h))))
-        message = self.heard(torch.relu(self.sent_norm(self.sent(torch.sparse.mm(adjacency, x)))))
+        x = self.before2(torch.relu(self.before_norm(self.before1(h))))
+        message = self.mlp2(torch.relu(self.mlp_norm(self.mlp1(torch.sparse.mm(adjacency, x)))))
         return self.gate(x, message)
 
 
@@ -89,11 +89,11 @@ class PaddedLevel(nn.Module):
 
     def __init__(self, config: MPADConfig, in_width: int, steps: int, master: bool, first: bool) -> None:
         super().__init__()
-        step = AuthorsStep if config.authors else Step
+        step = AuthorsStep if config.mlp_before else Step
         self.steps = nn.ModuleList(
             step(config.hidden if t else in_width, config.hidden, first and t == 0) for t in range(steps)
         )
-        self.reads = nn.ModuleList(Read(config.hidden, master, config.authors) for _ in range(max(steps, 1)))
+        self.reads = nn.ModuleList(Read(config.hidden, master, config.mlp_before) for _ in range(max(steps, 1)))
         width = max(steps, 1) * config.hidden * (2 if master else 1)
         self.norm, self.dense = nn.BatchNorm1d(width), nn.Linear(width, config.hidden)
 
@@ -141,13 +141,13 @@ def copy_weights(packed: nn.Module, padded: nn.Module) -> None:
         if name.startswith("embedding"):
             target[name] = value
             continue
-        ours = name.replace("reads.", "readouts.")
-        for part in ("align", "context", "dense"):
-            if ".readouts." in ours:
-                ours = ours.replace(f".{part}.", f".attention.{part}.")
+        ours = name.replace(".steps.", ".rounds.").replace(".reads.", ".readout.attention.")
+        for part in ("norm", "dense"):  # of the whole level
+            for level in ("words", "sentences"):
+                ours = ours.replace(f"{level}.{part}.", f"{level}.readout.{part}.")
         if ".gate." in name:
             kind, number, leaf = name.split(".gate.")[1].split(".")
-            stem = ours.split(".gate.")[0] + ".combine."
+            stem = ours.split(".gate.")[0] + ".gate."
             fused = {"message": "from_message", "state": "from_reset" if number == "2" else "from_state"}[kind]
             whole = source[f"{stem}{fused}.{leaf}"]
             width = padded.get_parameter(name).shape[0]

@@ -3,7 +3,6 @@
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -15,22 +14,20 @@ from benchmarks.corpus import Corpus, imdb, polarity, reuters
 from benchmarks.measure import in_turn, product_rate
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
+from mpad import ops
 from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.config import MPADConfig, Variant
 from mpad.models.mpad import MPAD
-from mpad.nn import compiled
+from mpad.nn.config import MPADConfig, Variant
+from mpad.presets import PRESETS
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.eager import Eager
+from mpad.training.engine import Engine
 from mpad.training.examples import make_examples
 from mpad.training.loop import shuffled_batches
 from mpad.training.task import Task, TrainingConfig
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mv", "aten::addmv_"}
-_PASSES = {  # compiled, products and what stands between them; and "…Backward"
-    "Round", "AuthorsRound", "Readouts", "_Step", "_Update", "_Attend", "_Mean", "CompiledLinear", "CompiledNorm",
-    "CompiledLoss", "Project", "Drop",
-}  # fmt: skip
+_PASSES = {"_Round", "_NormedRound", "_Readout", "_Rows", "_Mapped", "_Dropout"}  # compiled; and "…Backward"
 _BATCH = 128
 
 
@@ -47,10 +44,10 @@ def run() -> list[Row]:
         (imdb(384), 128, "7", 3),
     ):
         flat = _prepare(corpus, False)
-        rows += [_row(flat, "mpad", authors, target, hidden, rounds) for authors in (False, True)]
+        rows += [_row(flat, "mpad", preset, target, hidden, rounds) for preset in PRESETS]
     sentences = _prepare(polarity(768), True)  # 86 % padding, as in the whole corpus; the first 640: 84
     variants: tuple[Variant, ...] = ("sentence-att", "clique", "path")
-    rows += [_row(sentences, variant, authors, "15", 64, 4) for authors in (False, True) for variant in variants]
+    rows += [_row(sentences, variant, preset, "15", 64, 4) for preset in PRESETS for variant in variants]
     return rows
 
 
@@ -78,18 +75,19 @@ def our_epoch(config: MPADConfig, graphs: PackedGraphs, labels: list[int]) -> Ca
     network.vectors.normal_(std=0.1)
     corpus = CorpusTensors(graphs)
     examples = make_examples(corpus, np.arange(len(graphs)), np.array(labels))
-    engine, generator = Eager([Task(network, examples, examples, TrainingConfig())]), np.random.default_rng(0)
+    engine, generator = Engine([Task(network, examples, examples, TrainingConfig())]), np.random.default_rng(0)
 
     def epoch() -> None:
-        engine.pass_over([shuffled_batches(len(examples), _BATCH, generator)])
+        engine.prepare([shuffled_batches(len(examples), _BATCH, generator)])
+        engine.pass_over()
 
     return epoch
 
 
-def _row(prepared: Prepared, variant: Variant, authors: bool, target: str, hidden: int, rounds: int) -> Row:
+def _row(prepared: Prepared, variant: Variant, preset: str, target: str, hidden: int, rounds: int) -> Row:
     corpus, graphs, batches = prepared.corpus, prepared.graphs, prepared.batches
     n_classes = max(corpus.labels) + 1
-    config = MPADConfig(n_classes, 300, prepared.vocabulary.n_rows, variant, hidden=hidden, authors=authors)
+    config = MPADConfig(n_classes, 300, prepared.vocabulary.n_rows, variant, hidden=hidden, **PRESETS[preset].network)
     ours = our_epoch(config, graphs, corpus.labels)
     padded = PaddedMPAD(config, torch.randn(prepared.n_padded_words, 300) * 0.1)
     trained = [parameter for parameter in padded.parameters() if parameter.requires_grad]
@@ -108,7 +106,7 @@ def _row(prepared: Prepared, variant: Variant, authors: bool, target: str, hidde
     floor = _operations(ours) / product_rate(outer=3 * hidden, inner=hidden)
     products, passes = _shares(ours)
     return Row(
-        f"epoch, {variant} ({'authors' if authors else 'paper'}), {len(corpus.texts):,} documents of {corpus.name}",
+        f"epoch, {variant} ({preset}), {len(corpus.texts):,} documents of {corpus.name}",
         f"{wall:.2f} s, {nodes / wall / 1000:.0f} thousand nodes/s",
         f"{timing['theirs'].wall:.2f} s",
         ratio,
@@ -121,7 +119,7 @@ def _row(prepared: Prepared, variant: Variant, authors: bool, target: str, hidde
 
 def _operations(epoch: Callable[[], None]) -> int:
     """Operations of an epoch's products; torch's counter does not see those of compiled passes, so without them."""
-    with patch.object(compiled, "takes", lambda x: False), FlopCounterMode(display=False) as counter:
+    with ops.use("reference"), FlopCounterMode(display=False) as counter:
         epoch()
     return int(counter.get_total_flops())
 

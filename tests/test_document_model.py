@@ -16,12 +16,12 @@ def test_no_texts_no_answers(fitted_flat):
 
 def test_answers_come_in_order_whatever_the_batches(fitted_flat, fruit_corpus, monkeypatch):
     from mpad.runtime import network
-    from mpad.training import eager
+    from mpad.training import examples
 
     model = fitted_flat.model_
     texts = [*fruit_corpus[0], "", "word " * 500]
     together = model.logits(texts)
-    monkeypatch.setattr(eager, "_EVALUATION_NODES", 7)
+    monkeypatch.setattr(examples, "_EVALUATION_NODES", 7)
     monkeypatch.setattr(network, "_NODES", 7)
     assert np.allclose(model.logits(texts), together, atol=1e-5)
     assert np.allclose(model.answer_by_torch(model.pack(texts)).logits, together, atol=1e-5)

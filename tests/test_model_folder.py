@@ -2,7 +2,9 @@
 
 import json
 import random
+import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 from mpad import MPADClassifier, runtime, zoo
 from mpad.errors import DamagedModel, InputError, MissingModelFile, MPADError, StoreError
 from mpad.model_folder import check_destination
+from mpad.model_formats import FORMAT
 
 PROBES = ["an apple a day", "the hammer and the saw", "", "unseen words here. Two sentences!"]
 
@@ -66,16 +69,29 @@ def test_every_changed_byte_is_noticed(flat_folder):
     assert np.array_equal(*both(flat_folder))
 
 
-def test_folders_without_checksums_are_those_of_before(folder):
-    """Format 1, as the first version wrote it."""
-    known = both(folder)[0]
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "SHA256SUMS").unlink()
-    with pytest.raises(MissingModelFile, match="SHA256SUMS"):
-        runtime.load(folder)
-    del config["card"]
-    (folder / "config.json").write_text(json.dumps({**config, "format": 1}))
-    assert np.array_equal(both(folder)[0], known)
+OLD = Path(__file__).parent / "data" / "format-2"
+
+
+@pytest.mark.parametrize("name", ["paper", "authors-clique"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_folders_of_earlier_versions_answer_as_they_did(name, version, tmp_path):
+    """Written by mpad before format 3; format 1 had no checksums."""
+    copied = shutil.copytree(OLD / name, tmp_path / name)
+    if version == 1:
+        config = json.loads((copied / "config.json").read_text())
+        (copied / "SHA256SUMS").unlink()
+        with pytest.raises(MissingModelFile, match="SHA256SUMS"):
+            runtime.load(copied)
+        del config["card"]
+        (copied / "config.json").write_text(json.dumps({**config, "format": 1}))
+    known = json.loads((OLD / f"{name}.json").read_text())
+    for model in (MPADClassifier.load(copied, device="cpu"), runtime.load(copied)):
+        assert np.allclose(model.predict_proba(known["texts"]), known["probabilities"], atol=1e-5)
+    MPADClassifier.load(copied, device="cpu").save(tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "config.json").read_text())["format"] == FORMAT
+    assert np.allclose(
+        runtime.load(tmp_path / "again").predict_proba(known["texts"]), known["probabilities"], atol=1e-5
+    )
 
 
 def test_resized_tensors_are_refused_by_both_loaders(folder, reseal):

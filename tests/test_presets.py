@@ -6,6 +6,6 @@ from mpad.presets import PRESETS, find_preset
 
 def test_the_presets():
     assert set(PRESETS) == {"paper", "authors"}
-    assert find_preset("authors").schedule == "halving" and not find_preset("paper").authors
+    assert find_preset("authors").training == {"schedule": "halving"} and find_preset("paper").network == {}
     with pytest.raises(InputError, match="known: paper, authors"):
         find_preset("worst")

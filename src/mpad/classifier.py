@@ -11,9 +11,9 @@ from mpad.document_model import DocumentModel
 from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
-from mpad.models.config import MPADConfig, Variant
 from mpad.models.mpad import MPAD
 from mpad.models.network import Network
+from mpad.nn.config import MPADConfig, Variant
 from mpad.presets import find_preset
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
@@ -115,8 +115,8 @@ class MPADClassifier(TextClassifier):
         self.verbose = verbose
 
     def _training_config(self, seed: int) -> TrainingConfig:
-        schedule = find_preset(self.preset).schedule
-        return TrainingConfig(self.max_epochs, self.patience, self.batch_size, self.learning_rate, schedule, seed)
+        how = self.max_epochs, self.patience, self.batch_size, self.learning_rate
+        return TrainingConfig(*how, seed=seed, **find_preset(self.preset).training)
 
     def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> MPAD:
         return MPAD(
@@ -132,8 +132,8 @@ class MPADClassifier(TextClassifier):
                 renormalise=self.renormalise,
                 combine=self.combine,
                 dropout=self.dropout,
-                authors=find_preset(self.preset).authors,
                 learn_vectors=self.vectors is None,
+                **find_preset(self.preset).network,
             )
         )
 

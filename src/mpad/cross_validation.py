@@ -18,7 +18,7 @@ from mpad.labels import Labels, as_labels, learn_labels
 from mpad.text.vectors import random_rows
 from mpad.text_classifier import TextClassifier
 from mpad.training.device import find_device
-from mpad.training.eager import evaluate
+from mpad.training.engine import evaluate
 from mpad.training.examples import Corpus, Examples, make_examples
 from mpad.training.holdout import hold_out
 from mpad.training.loop import train_in_turn

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from mpad import native
-from mpad.nn import compiled, kernels
+from mpad.ops import cpu, cuda
 from mpad.version import __version__
 
 _PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors", "triton")
@@ -34,9 +34,9 @@ def _version(package: str) -> str:
 
 
 def _processor() -> dict[str, str]:
-    lanes = {16: "AVX-512", 8: "AVX2"}
+    lanes = {16: "AVX-512", 8: "AVX2", 4: "128-bit vectors"}
     answering = native.missing or f"yes ({lanes[native.lanes()]})"
-    training = native.missing or ("yes" if compiled.library() is not None else "no: torch's OpenMP was not found")
+    training = native.missing or ("yes" if cpu.library() is not None else "no: torch's OpenMP was not found")
     waiting = os.environ.get("OMP_WAIT_POLICY") or f"spin {os.environ.get('GOMP_SPINCOUNT', 'as long as they like')}"
     return {
         "compiled code, answering": answering,
@@ -49,6 +49,6 @@ def _processor() -> dict[str, str]:
 def _gpu() -> dict[str, str]:
     if not torch.cuda.is_available():
         return {"GPU": "none that torch can use"}
-    kernels_here = "yes (Triton)" if kernels.available() else "no: Triton is not installed"
+    kernels_here = "yes (Triton)" if cuda.available() else "no: Triton is not installed"
     precision = "float32 sums; products in TF32; factors of weight gradients in bfloat16, where kernels compute them"
     return {"GPU": torch.cuda.get_device_name(), "GPU kernels": kernels_here, "precision on a GPU": precision}

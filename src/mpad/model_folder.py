@@ -30,11 +30,11 @@ from mpad.io.safe_json import read_json
 from mpad.io.settings import as_settings
 from mpad.io.tensors import Arrays, Expected, read_tensors
 from mpad.labels import Labels
-from mpad.models.config import MPADConfig, Shapes
+from mpad.model_formats import FORMAT, network_settings, tensor_name
+from mpad.nn.config import MPADConfig, Shapes
 from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END
 from mpad.text.vocabulary import Vocabulary
 
-FORMAT = 2  # 1 had no checksums
 CONFIG, VOCABULARY, WEIGHTS, SUMS = "config.json", "vocabulary.json", "model.safetensors", "SHA256SUMS"
 _FIRST = frozenset({CONFIG, VOCABULARY, WEIGHTS})  # the files of a folder of format 1
 _LARGEST_CONFIG = 64 << 20  # bytes
@@ -181,6 +181,8 @@ class ModelFolder:
         """The shape of MPAD; of another network it says so."""
         if self.kind != "mpad":
             raise StoreError(f"{self.path}: the model is a '{self.kind}', not an 'mpad': mpad.zoo.load reads it")
+        network = network_settings(self.files.config.get("network"), self.files.config["format"])
+        self.files.config["network"] = network
         return self.network(MPADConfig)
 
     def network(self, kind: type[Value]) -> Value:
@@ -198,7 +200,10 @@ class ModelFolder:
 
     def tensors(self, expected: Shapes) -> Arrays:
         """Read all tensors, the word vectors among them."""
-        return self.files.tensors(expected)
+        version = self.files.config["format"] if self.kind == "mpad" else FORMAT
+        named = {name: tensor_name(name, version) for name in expected}
+        read = self.files.tensors({named[name]: shape for name, shape in expected.items()})
+        return {name: read[old] for name, old in named.items()}
 
 
 def open_model(folder: str | Path, read: Callable[[ModelFiles], Value]) -> Value:

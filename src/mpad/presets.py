@@ -1,4 +1,4 @@
-"""Named settings: whose network, trained how.
+"""Named settings: which network, trained how. A preset is a row of fields, of the network's shape and of training.
 
 | preset    | network                                                                | learning rate             |
 |-----------|------------------------------------------------------------------------|---------------------------|
@@ -10,23 +10,33 @@
 A preset that wins on validation data over many datasets will be added as `best`.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 from mpad.errors import InputError
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What a preset's name stands for."""
+    """What a preset's name stands for: fields of `MPADConfig` and of `TrainingConfig`."""
 
-    authors: bool
-    schedule: Literal["constant", "halving"]
+    network: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, Any] = field(default_factory=dict)
 
 
 PRESETS = {
-    "paper": Preset(authors=False, schedule="constant"),
-    "authors": Preset(authors=True, schedule="halving"),
+    "paper": Preset(),
+    "authors": Preset(
+        network={
+            "mlp_before": True,
+            "mlp_norm": True,
+            "mlp_relu": False,
+            "attention_bias": True,
+            "score_tanh": True,
+            "attention_dense": True,
+        },
+        training={"schedule": "halving"},
+    ),
 }
 
 

@@ -10,7 +10,6 @@ import torch
 
 from mpad.document_model import DocumentModel
 from mpad.model_folder import (
-    FORMAT,
     VECTORS,
     VOCABULARY,
     ModelFiles,
@@ -21,6 +20,7 @@ from mpad.model_folder import (
     write_json,
     write_tensors,
 )
+from mpad.model_formats import FORMAT
 from mpad.models.mpad import MPAD
 from mpad.models.network import Network
 from mpad.models.rivals import find_rival

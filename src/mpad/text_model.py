@@ -14,8 +14,7 @@ from mpad.models.network import Network, Output
 from mpad.runtime.answer import Answer, join
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import EncodedCorpus, Vocabulary
-from mpad.training.eager import batches
-from mpad.training.examples import Corpus
+from mpad.training.examples import Corpus, in_batches
 
 
 class TextModel(ABC):
@@ -59,7 +58,7 @@ class TextModel(ABC):
         self.network.eval()
         corpus = self.tensors(packed, self.device)
         everything = torch.arange(len(corpus), device=self.device)
-        return join([_as_answer(self.network(batch)) for batch in batches(corpus, everything)])
+        return join([_as_answer(self.network(batch)) for batch in in_batches(corpus, everything)])
 
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Text → logits: (n_texts, n_classes)."""

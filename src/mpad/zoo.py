@@ -12,8 +12,8 @@ from typing import Any
 from mpad.classifier import MPADClassifier
 from mpad.errors import DamagedModel, InputError
 from mpad.model_folder import read_kind
-from mpad.models.config import VARIANTS
 from mpad.models.rivals import RIVALS, rival_options
+from mpad.nn.config import VARIANTS
 from mpad.rivals.doc2vec import Doc2Vec
 from mpad.rivals.fasttext import FastText
 from mpad.rivals.minilm import MiniLM

@@ -7,19 +7,20 @@ from benchmarks.straightforward import prepare
 
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.config import VARIANTS, MPADConfig
 from mpad.models.mpad import MPAD
+from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.presets import PRESETS
 
 TEXTS = ["a b c a b d. e f", "x", "b a. c. d e f g. a b", "", "the end, is near! c c c"]
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")  # older torch announces its sparse tensors
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("authors", [False, True])
-def test_padded_and_packed_agree(variant, authors):
+@pytest.mark.parametrize("preset", PRESETS)
+def test_padded_and_packed_agree(variant, preset):
     torch.manual_seed(0)
     graphs, vocabulary = graphs_of_words(TEXTS, per="document" if variant == "mpad" else "sentence")
-    config = MPADConfig(3, 6, vocabulary.n_rows, variant, hidden=5, authors=authors)
+    config = MPADConfig(3, 6, vocabulary.n_rows, variant, hidden=5, **PRESETS[preset].network)
     packed = MPAD(config).eval()
     packed.vectors.normal_()
     batches, words = prepare(TEXTS, [0, 1, 2, 0, 1], hierarchical=variant != "mpad")

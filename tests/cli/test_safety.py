@@ -11,7 +11,7 @@ import pytest
 from mpad import zoo
 from mpad.cli.main import main
 from mpad.errors import StoreError
-from mpad.training.eager import Eager
+from mpad.training.engine import Engine
 
 QUICK = ["--hidden", "16", "--max-epochs", "2"]
 
@@ -41,7 +41,7 @@ def no_training(monkeypatch):
     def fail(*_):
         raise AssertionError("it trained before it looked")
 
-    monkeypatch.setattr(Eager, "finish", fail)
+    monkeypatch.setattr(Engine, "finish", fail)
 
 
 def test_a_strangers_folder_is_refused_before_training(mpad, data, tmp_path, monkeypatch):
@@ -90,7 +90,7 @@ def test_diverged_training_leaves_the_good_model(mpad, data, tmp_path):
 @pytest.mark.parametrize("command", ["compare", "fit"])
 def test_ctrl_c(mpad, data, tmp_path, monkeypatch, command):
     """It stops `compare`; of `fit` it keeps the best epoch."""
-    real, epochs = Eager.finish, []
+    real, epochs = Engine.finish, []
 
     def finish(self):
         epochs.append(1)
@@ -98,7 +98,7 @@ def test_ctrl_c(mpad, data, tmp_path, monkeypatch, command):
             raise KeyboardInterrupt
         return real(self)
 
-    monkeypatch.setattr(Eager, "finish", finish)
+    monkeypatch.setattr(Engine, "finish", finish)
     if command == "compare":
         code, out, _ = mpad("compare", data, "--models", "mpad", "--folds", "2", "--max-epochs", "3")
         assert code == 130 and out == "" and len(epochs) == 3
@@ -116,7 +116,7 @@ def test_ctrl_c_is_raised_in_a_cross_validation(fruit_corpus, monkeypatch):
     def finish(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Eager, "finish", finish)
+    monkeypatch.setattr(Engine, "finish", finish)
     model = MPADClassifier(hidden=16, max_epochs=2, device="cpu")
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(model, *fruit_corpus, cv=2)
@@ -221,7 +221,7 @@ def test_ctrl_c_before_the_first_epoch_ends_leaves_the_good_model(mpad, data, tm
     def finish(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Eager, "finish", finish)
+    monkeypatch.setattr(Engine, "finish", finish)
     assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 130
     assert {file.name: file.read_bytes() for file in (tmp_path / "m").iterdir()} == before
 
@@ -248,7 +248,7 @@ def test_only_what_a_model_wrote_is_its_own(mpad, data, tmp_path):
 
 
 def test_fewer_epochs_than_were_done(mpad, data, tmp_path, monkeypatch):
-    real, epochs = Eager.finish, []
+    real, epochs = Engine.finish, []
 
     def finish(self):
         epochs.append(1)
@@ -256,7 +256,7 @@ def test_fewer_epochs_than_were_done(mpad, data, tmp_path, monkeypatch):
             raise RuntimeError("the machine went down")
         return real(self)
 
-    monkeypatch.setattr(Eager, "finish", finish)
+    monkeypatch.setattr(Engine, "finish", finish)
     with pytest.raises(RuntimeError):
         mpad("fit", data, "--out", tmp_path / "m", "--hidden", "16", "--max-epochs", "9")
     code, _, said = mpad("fit", data, "--out", tmp_path / "m", "--hidden", "16", "--max-epochs", "2", "--resume")

@@ -1,24 +1,26 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
 
+from mpad import ops
 from mpad.errors import InputError
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors, GraphBatch
-from mpad.models.config import VARIANTS, MPADConfig
 from mpad.models.mpad import MPAD
-from mpad.nn.neighbours import WordNeighbours
+from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.presets import PRESETS
 
 TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c"]
 
 
 def network(variant="mpad", **options):
+    """Its width, 16, is one that compiled kernels take."""
     per = "document" if variant == "mpad" else "sentence"
     graphs, vocabulary = graphs_of_words(TEXTS, per=per)
     torch.manual_seed(0)
-    model = MPAD(MPADConfig(3, 5, vocabulary.n_rows, variant, **{"hidden": 4, **options})).eval()
+    model = MPAD(MPADConfig(3, 5, vocabulary.n_rows, variant, **{"hidden": 16, **options})).eval()
     with torch.no_grad():
         model.vectors.copy_(torch.randn(model.vectors.shape))
         for module in model.modules():  # statistics as after training
@@ -30,11 +32,11 @@ def network(variant="mpad", **options):
 
 def all_options():
     for variant in VARIANTS:
-        for authors in (False, True):
-            yield variant, {"authors": authors}
-            yield variant, {"authors": authors, "master_node": False}
-            yield variant, {"authors": authors, "combine": "identity", "steps": 3}
-            yield variant, {"authors": authors, "master_skip": False, "renormalise": False}
+        for preset in PRESETS.values():
+            yield variant, preset.network
+            yield variant, {**preset.network, "master_node": False}
+            yield variant, {**preset.network, "combine": "identity", "steps": 3}
+            yield variant, {**preset.network, "master_skip": False, "renormalise": False}
 
 
 @pytest.mark.parametrize(("variant", "options"), list(all_options()))
@@ -61,7 +63,7 @@ def test_the_order_of_nodes_does_not_matter(variant):
         source=place[batch.source],
         target=place[batch.target],
     )
-    with torch.no_grad():
+    with torch.no_grad(), ops.use("reference"):  # compiled kernels want graphs one behind the other
         assert torch.allclose(model(batch).logits, model(moved).logits, atol=1e-5)
 
 
@@ -97,8 +99,8 @@ class TestAblations:
     def test_steps_add_rounds_and_readouts(self):
         for steps in (1, 2, 3, 4):
             model, _ = network(steps=steps)
-            assert len(model.words.steps) == len(model.words.readouts) == steps
-            assert model.words.dense.in_features == steps * 8
+            assert len(model.words.rounds) == len(model.words.readout.attention) == steps
+            assert model.words.readout.dense.in_features == steps * 32
 
     def test_direction_matters_when_directed(self):
         model, corpus = network()
@@ -117,16 +119,16 @@ class TestAblations:
             model, _ = network(master_node=master, hidden=32)
             graphs, vocabulary = graphs_of_words([*TEXTS, "a b c d e", "a b c d x"])
             batch = CorpusTensors(graphs).take(torch.tensor([len(TEXTS), len(TEXTS) + 1]))
-            h, neighbours = model.embed(batch), WordNeighbours(batch, master, renormalise=True)
-            for step in model.words.steps:
-                h = step(h, neighbours)
+            h, graph = model.embed(batch), ops.word_graph(batch, master, True, masked=False)
+            for message_passing in model.words.rounds:
+                h = message_passing(h, graph)
             first, second = h[: batch.words.shape[0]][batch.words == vocabulary.id("a")]
             assert torch.allclose(first, second, atol=1e-6) != master
 
     def test_no_master_means_half_the_readout(self):
-        assert network(master_node=False)[0].words.dense.in_features == 2 * 4
-        assert network(master_skip=False)[0].words.dense.in_features == 2 * 4
-        assert network()[0].words.dense.in_features == 2 * 8
+        assert network(master_node=False)[0].words.readout.dense.in_features == 2 * 16
+        assert network(master_skip=False)[0].words.readout.dense.in_features == 2 * 16
+        assert network()[0].words.readout.dense.in_features == 2 * 32
 
     def test_renormalisation_makes_a_mean_of_a_sum(self):
         """Doubling every co-occurrence leaves a mean of neighbours alone, but not a sum."""
@@ -140,7 +142,7 @@ class TestAblations:
         with_gate, without = network()[0], network(combine="identity")[0]
         names = {name for name, _ in without.named_parameters()}
         dropped = {name for name, _ in with_gate.named_parameters()} - names
-        assert dropped and all(".combine." in name or ".state." in name for name in dropped)
+        assert dropped and all(".gate." in name or ".project." in name for name in dropped)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -185,3 +187,47 @@ def test_memory_of_a_batch_is_its_words_not_its_longest_document():
     graphs, _ = graphs_of_words(texts)
     batch = CorpusTensors(graphs).take(torch.arange(len(texts)))
     assert batch.words.shape[0] == 50 * 3 + 2000 == int(np.diff(graphs.node_start).sum())
+
+
+@pytest.mark.parametrize(("variant", "options"), list(all_options()))
+def test_the_reference_is_exported(variant, options):
+    """torch.export traces the plain network: another program can run what it gives, on batches of other sizes."""
+    model, corpus = network(variant, **options)
+    names = [field.name for field in fields(GraphBatch) if field.name != "padding"]
+
+    class Exported(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, *tensors):
+            return self.model(GraphBatch(**dict(zip(names, tensors, strict=True)))).logits
+
+    def tensors(documents):
+        batch = corpus.take(torch.tensor(documents))
+        return tuple(getattr(batch, name) for name in names)
+
+    sizes = {name: torch.export.Dim.AUTO for name in names}
+    with ops.use("reference"), torch.no_grad():
+        shapes = (tuple({0: sizes[name]} for name in names),)
+        program = torch.export.export(Exported(), tensors([0, 3, 4, 5, 2]), dynamic_shapes=shapes)
+        other = tensors([3, 3, 4])
+        assert torch.allclose(program.module()(*other), Exported()(*other), atol=1e-5)
+
+
+def test_hooks_fire_or_are_refused():
+    model, corpus = network("clique")
+    batch, seen = corpus.take(torch.arange(len(TEXTS))), []
+    called, never = [], []
+    for name, module in model.named_modules():
+        try:
+            module.register_forward_hook(lambda *_, name=name: seen.append(name))
+            called.append(name)
+        except RuntimeError as error:
+            assert "module above" in str(error)
+            never.append(name)
+    for run in (model.train(), model.eval()):
+        seen.clear()
+        run(batch)
+        assert {name for name in called if not isinstance(model.get_submodule(name), torch.nn.ModuleList)} == set(seen)
+    assert any("mlp1" in name for name in never) and "words.rounds.0" in called and "words.readout" in called

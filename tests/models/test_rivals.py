@@ -7,6 +7,7 @@ import torch
 from mpad import zoo
 from mpad.errors import InputError, StoreError
 from mpad.models.rivals import RIVALS, find_rival, rival_options
+from mpad.ops import UpdateWeights, gated_update
 from mpad.sequence.batch import WordTensors
 from mpad.text.vocabulary import EncodedCorpus
 
@@ -171,7 +172,7 @@ def test_lstmn_reads_its_first_two_words_as_an_lstm_does():
 
 
 def test_disan_masks_of_three_words():
-    from mpad.models.disan import directional_mask
+    from mpad.ops.directional import directional_mask
 
     assert directional_mask(3, forward=True).tolist() == [[False] * 3, [True, False, False], [True, True, False]]
     assert directional_mask(3, forward=False).tolist() == [[False, True, True], [False, False, True], [False] * 3]
@@ -256,7 +257,7 @@ def test_texting_on_a_graph_of_three_words_worked_out_by_hand():
     h = torch.tanh(network.enter(network.vectors[:3]))
     a = network.messages[0](h)
     heard = torch.stack([a[1], a[0] + a[2], a[1]]) / 2**0.5
-    h = network.gates[0](h, heard)
+    h = gated_update(h, heard, UpdateWeights(None, None, *network.gates[0].tensors()), False)
     g = torch.sigmoid(network.soft(h)) * torch.tanh(network.feature(h))
     assert torch.allclose(network(batch).vectors[0], g.mean(0) + g.amax(0), atol=1e-6)
 

@@ -59,7 +59,7 @@ def test_drnn_on_two_leaves_worked_out_by_hand():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_labelled_node_is_learnt_from(name):
     network = make(name, hidden=3).train()
-    network.input_dropout.rates = network.dropout.rates = (0.0,)
+    network.input_dropout.p = network.dropout.p = 0.0
     batch = batch_of("(3 (2 a) (4 b))")
     output = network(batch)
     logits = network.classes(

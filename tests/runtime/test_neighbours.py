@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from mpad.graph import graphs_of_words, to_scipy
-from mpad.runtime import compiled
 from mpad.runtime.maps import Bias
 from mpad.runtime.neighbours import Clique, Path, WordGraphs, WordNeighbours
 from mpad.runtime.segments import Groups
@@ -12,8 +11,7 @@ TEXTS = ["a b c a b d", "", "x", " ".join(f"w{k} the" for k in range(9)), "c c c
 
 @pytest.mark.parametrize("master", [True, False])
 @pytest.mark.parametrize("renormalise", [True, False])
-def test_words_hear_what_the_matrix_says(master, renormalise, monkeypatch):
-    monkeypatch.setattr(compiled, "_FEW", 0)
+def test_words_hear_what_the_matrix_says(master, renormalise):
     graphs, _ = graphs_of_words(TEXTS)
     words = Groups(graphs.node_start)
     n, g = words.n_rows, words.n
@@ -29,7 +27,7 @@ def test_words_hear_what_the_matrix_says(master, renormalise, monkeypatch):
     x = np.random.default_rng(0).normal(size=(len(matrix), 3)).astype(np.float32)
     neighbours = WordNeighbours(WordGraphs(graphs, master, renormalise), 0, g, words)
     assert np.allclose(neighbours.heard(x), matrix @ x, atol=1e-5)
-    x, bias = np.tile(x[:, :2], 8), Bias(np.linspace(-1, 1, 16, dtype=np.float32))  # 16 wide: compiled, where it is
+    x, bias = np.tile(x[:, :2], 8), Bias(np.linspace(-1, 1, 16, dtype=np.float32))
     expected = np.maximum(matrix @ x + bias.row, 0)
     assert np.allclose(neighbours.heard_relu(x, bias), expected, atol=1e-5)
     some = np.array([2, 0])

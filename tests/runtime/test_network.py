@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from mpad import native
 from mpad.document_model import DocumentModel
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
-from mpad.models.config import VARIANTS, MPADConfig
 from mpad.models.mpad import MPAD
-from mpad.runtime import compiled as runtime_passes
+from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.presets import PRESETS
 from mpad.runtime import network
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
@@ -46,24 +47,23 @@ def random_model(variant="mpad", hidden=8, **options):
 
 def all_options():
     for variant in VARIANTS:
-        for authors in (False, True):
-            yield variant, {"authors": authors}
-            yield variant, {"authors": authors, "steps": 1, "hidden": 5}
-            yield variant, {"authors": authors, "master_node": False}
-            yield variant, {"authors": authors, "combine": "identity", "steps": 3}
-            yield variant, {"authors": authors, "combine": "identity", "master_node": False}
-            yield variant, {"authors": authors, "master_skip": False}
-            yield variant, {"authors": authors, "renormalise": False, "steps": 4}
+        for preset in PRESETS.values():
+            yield variant, preset.network
+            yield variant, {**preset.network, "steps": 1, "hidden": 5}
+            yield variant, {**preset.network, "master_node": False}
+            yield variant, {**preset.network, "combine": "identity", "steps": 3}
+            yield variant, {**preset.network, "combine": "identity", "master_node": False}
+            yield variant, {**preset.network, "master_skip": False}
+            yield variant, {**preset.network, "renormalise": False, "steps": 4}
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(("variant", "options"), list(all_options()))
 def test_numpy_and_torch_give_the_same(variant, options, compiled, monkeypatch):
-    monkeypatch.setattr(runtime_passes, "_FEW", 0)
-    if compiled and not runtime_passes.takes(0, 16):
-        pytest.skip("the compiled passes were not built, or do not run on this processor")
+    if compiled and native.library is None:
+        pytest.skip("the compiled kernels were not built, or do not run on this processor")
     if not compiled:
-        monkeypatch.setattr(runtime_passes, "_library", None)
+        monkeypatch.setattr(native, "library", None)
     model = random_model(variant, **{"hidden": 16, **options})
     graphs = model.pack(texts(1))
     ours, theirs = model.answer(graphs), model.answer_by_torch(graphs)

@@ -13,10 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mpad import MPADClassifier, zoo
+from mpad import MPADClassifier, ops, zoo
 from mpad.errors import CheckpointError, StoreError
 from mpad.io import atomic
-from mpad.nn import compiled
 
 QUICK = {"vector_size": 16, "max_epochs": 6, "random_state": 0, "device": "cpu", "learning_rate": 0.01}
 
@@ -52,10 +51,13 @@ def settings():
 
 
 @pytest.mark.parametrize("make", list(settings()))
-@pytest.mark.parametrize("passes", ["compiled", "plain"])
-def test_it_goes_on_to_the_very_same_weights(make, passes, fruit_corpus, tmp_path, monkeypatch):
-    if passes == "plain":
-        monkeypatch.setattr(compiled, "library", lambda: None)
+@pytest.mark.parametrize("implementation", ["fast", "reference"])
+def test_it_goes_on_to_the_very_same_weights(make, implementation, fruit_corpus, tmp_path):
+    with ops.use(implementation):
+        _check_same_weights(make, fruit_corpus, tmp_path)
+
+
+def _check_same_weights(make, fruit_corpus, tmp_path):
     whole = make().fit(*fruit_corpus)
     file = tmp_path / "c"
     for epoch in (1, 3, 4):
@@ -225,6 +227,6 @@ def test_it_goes_on_on_a_gpu_too(name, fruit_corpus, tmp_path):
     curves = [[report.train_loss for report in one.history_] for one in (whole, resumed)]
     assert len(curves[1]) == 8 and np.allclose(*curves, rtol=0.05, atol=0.02)
     loaded = load_file(tmp_path / "c")
-    steps = [value for key, value in loaded.items() if key in ("dropout.steps",) or key.endswith(".step")]
+    steps = [value for key, value in loaded.items() if key == "steps"]
     batches = 2 if name == "cnn" else 1  # an epoch
     assert steps and all(float(step.flatten()[0]) == 8 * batches for step in steps)

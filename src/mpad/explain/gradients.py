@@ -19,9 +19,7 @@ from torch.func import functional_call
 
 from mpad.explain.document import Dissected
 from mpad.explain.weights import PartWeights, Weights
-from mpad.graph.batch import CorpusTensors, GraphBatch, renormalised
-from mpad.models.config import MPADConfig
-from mpad.nn.neighbours import WordNeighbours
+from mpad.graph.batch import CorpusTensors, GraphBatch
 
 _POINTS = (32, 128, 512)  # tried in turn until the weights add up
 _GAP = 0.02  # of what they should add up to, or of one unit of log-odds
@@ -74,55 +72,19 @@ def _edges(document: Dissected, one: CorpusTensors, column: int, points: int) ->
     """Weight of each edge, and F(all edges) − F(none)."""
     table = document.model.network.vectors.detach()[one.words.long()]
 
-    def growth(alphas: Tensor, rows: Tensor) -> tuple[Tensor, _Watched]:
+    def growth(alphas: Tensor, carried: Tensor) -> Tensor:
         batch = _faded(one, len(alphas))
-        watched = _Watched(batch, document.model.network.config, alphas.repeat_interleave(len(one.weight)))
-        return _log_odds(document, batch, column, rows, watched), watched
+        return _log_odds(document, batch, column, table.repeat(len(alphas), 1), carried)
 
     def slope(alphas: Tensor) -> Tensor:
-        rows = table.repeat(len(alphas), 1).requires_grad_()  # so that gradients reach the first step
-        grown, watched = growth(alphas, rows)
-        torch.autograd.grad(grown.sum(), rows)
-        return watched.found.view(len(alphas), -1)
+        carried = alphas.repeat_interleave(len(one.weight)).requires_grad_()
+        (gradient,) = torch.autograd.grad(growth(alphas, carried).sum(), carried)
+        return gradient.view(len(alphas), -1)
 
     ends = torch.tensor([0.0, 1.0], device=table.device)
     with torch.no_grad():
-        first, last = growth(ends, table.repeat(2, 1))[0].tolist()
+        first, last = growth(ends, ends.repeat_interleave(len(one.weight))).tolist()
     return _integral(slope, points, one), last - first
-
-
-class _Watched:
-    """The graph of words, each edge passing on a part of what it carries; sees what that part is worth.
-
-    heard_v = Σ c_e w_e x_u + …, so ∂F/∂c_e = w_e x_u · ∂F/∂heard_v: both factors pass by here, one on the way there,
-    the other on the way back.
-    """
-
-    counted = None
-
-    def __init__(self, batch: GraphBatch, config: MPADConfig, passed_on: Tensor) -> None:
-        self._graph = WordNeighbours(batch, config.master_node, config.renormalise, passed_on)
-        self._source, self._target, self._weight = batch.source, batch.target, batch.weight
-        if config.renormalise:
-            self._weight, _ = renormalised(batch.weight, batch.target, batch.n_words, config.master_node)
-        self._seen: list[Tensor] = []
-        self.found = torch.zeros_like(batch.weight)
-
-    def heard(self, x: Tensor) -> Tensor:
-        """D⁻¹ A x."""
-        self._seen.append(x)
-        return self._graph.heard(x)
-
-    def heard_relu(self, x: Tensor, bias: Tensor) -> Tensor:
-        """ReLU(D⁻¹ A x + b)."""
-        self._seen.append(x)
-        return self._graph.heard_relu(x, bias)
-
-    def transposed(self, g: Tensor) -> Tensor:
-        """(D⁻¹ A)ᵀ g; steps come back in reverse."""
-        x = self._seen.pop()
-        self.found += (g[self._target] * x[self._source]).sum(-1) * self._weight
-        return self._graph.transposed(g)
 
 
 def _faded(one: CorpusTensors, n: int) -> GraphBatch:
@@ -132,11 +94,11 @@ def _faded(one: CorpusTensors, n: int) -> GraphBatch:
 
 
 def _log_odds(
-    document: Dissected, batch: GraphBatch, column: int, rows: Tensor, heard_by: _Watched | None = None
+    document: Dissected, batch: GraphBatch, column: int, rows: Tensor, edge_scale: Tensor | None = None
 ) -> Tensor:
     """Log p / (1 − p) of the class, of documents over these rows: (n_documents,)."""
     network = document.model.network
-    logits: Tensor = functional_call(network, {"vectors": rows}, (batch, heard_by)).logits.double()
+    logits: Tensor = functional_call(network, {"vectors": rows}, (batch, edge_scale)).logits.double()
     if document.model.labels.multilabel:
         return logits[:, column]
     others = torch.cat([logits[:, :column], logits[:, column + 1 :]], dim=1)

@@ -15,15 +15,15 @@ from mpad.graph.packed import PackedGraphs
 
 
 @dataclass(frozen=True)
-class Slabs:
-    """How the batches of several models stand in one: slabs of equal size, filled up with a dummy document.
+class Padding:
+    """What is padding where the batches of several models stand side by side, each filled up with a dummy document.
 
-    1 for what counts, 0 for what only fills up.
+    1 for what counts, 0 for padding.
     """
 
-    words: Tensor  # (n_models, nodes of a slab, 1) float32
-    graphs: Tensor  # (n_models, graphs of a slab, 1)
-    documents: Tensor  # (n_models, documents of a slab, 1)
+    words: Tensor  # (n_models, nodes of a model, 1) float32
+    graphs: Tensor  # (n_models, graphs of a model, 1)
+    documents: Tensor  # (n_models, documents of a model, 1)
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class GraphBatch:
     weight: Tensor  # (n_edges,) float32
     graph_owner: Tensor  # (n_graphs,) int64, document of each graph
     graph_count: Tensor  # (n_documents,) int64, graphs of each document
-    slabs: Slabs | None = None  # where the documents are those of several models
+    padding: Padding | None = None  # where the documents are those of several models
 
     @property
     def n_models(self) -> int:
         """Models whose documents these are."""
-        return 1 if self.slabs is None else self.slabs.words.shape[0]
+        return 1 if self.padding is None else self.padding.words.shape[0]
 
     @property
     def n_words(self) -> int:
@@ -59,13 +59,6 @@ class GraphBatch:
     def n_documents(self) -> int:
         """Documents in the batch."""
         return self.graph_count.shape[0]
-
-
-def renormalised(weight: Tensor, target: Tensor, n_nodes: int, master: bool) -> tuple[Tensor, Tensor]:
-    """Edge weights divided by their target's in-degree, the master's unit edge counted; and what that edge is left."""
-    degree = weight.new_zeros(n_nodes).index_add_(0, target, weight)
-    share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
-    return weight * share.index_select(0, target), share
 
 
 def stack_batches(batches: list[GraphBatch]) -> GraphBatch:
@@ -89,20 +82,20 @@ def stack_batches(batches: list[GraphBatch]) -> GraphBatch:
     def edges(name: str) -> Tensor:
         return torch.cat([getattr(batch, name) + model * n_nodes for model, batch in enumerate(batches)])
 
-    slab = torch.arange(n_models, device=weight.device)[:, None]
+    model = torch.arange(n_models, device=weight.device)[:, None]
     size, graph_count = filled("size", n_graphs, 0), filled("graph_count", n_documents, 0)
     size[:, -1] = n_nodes - size.sum(1)
     graph_count[:, -1] = n_graphs - graph_count.sum(1)
     return GraphBatch(
         words=filled("words", n_nodes, -1).flatten(),
-        owner=(filled("owner", n_nodes, n_graphs - 1) + slab * n_graphs).flatten(),
+        owner=(filled("owner", n_nodes, n_graphs - 1) + model * n_graphs).flatten(),
         size=size.flatten(),
         source=edges("source"),
         target=edges("target"),
         weight=torch.cat([batch.weight for batch in batches]),
-        graph_owner=(filled("graph_owner", n_graphs, n_documents - 1) + slab * n_documents).flatten(),
+        graph_owner=(filled("graph_owner", n_graphs, n_documents - 1) + model * n_documents).flatten(),
         graph_count=graph_count.flatten(),
-        slabs=Slabs(counted("words", n_nodes), counted("size", n_graphs), counted("graph_count", n_documents)),
+        padding=Padding(counted("words", n_nodes), counted("size", n_graphs), counted("graph_count", n_documents)),
     )
 
 

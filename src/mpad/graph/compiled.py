@@ -1,22 +1,26 @@
-"""Cutting documents out of a corpus on a CPU, by native/batches.h."""
+"""Cutting documents out of a corpus on a CPU, by native/batch.h."""
 
 import ctypes
-from ctypes import Structure, c_long
+from ctypes import c_long
 
 import torch
 from torch import Tensor
 
 from mpad import native
 
-
-class _Corpus(Structure):
-    _fields_ = native.fields(
-        "words source target weight first_graph n_graphs first_node n_nodes first_edge n_edges", "documents"
-    )
-
-
-class _Batch(Structure):
-    _fields_ = native.fields("words owner size source target graph_owner graph_count weight")
+_CORPUS = (
+    "words",
+    "source",
+    "target",
+    "weight",
+    "first_graph",
+    "n_graphs",
+    "first_node",
+    "n_nodes",
+    "first_edge",
+    "n_edges",
+)
+_BATCH = "words", "owner", "size", "source", "target", "graph_owner", "graph_count", "weight"
 
 
 def take(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
@@ -24,7 +28,7 @@ def take(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
     if documents.dtype != torch.int64:
         return None
     documents = documents.contiguous()
-    of = _Corpus(*[array.data_ptr() for array in corpus], len(corpus[4]))
+    of = native.pack("corpus", **dict(zip(_CORPUS, corpus, strict=True)), documents=len(corpus[4]))
     which, n = ctypes.c_void_p(documents.data_ptr()), c_long(len(documents))
     counts = (c_long * 3)()
     library = native.library
@@ -33,5 +37,6 @@ def take(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
     graphs, nodes, edges = counts
     sizes = nodes, nodes, graphs, edges, edges, graphs, len(documents)
     parts = [*torch.empty(sum(sizes), dtype=torch.int64, device="cpu").split(sizes), corpus[3].new_empty(edges)]
-    library.mpad_take(ctypes.byref(of), which, n, ctypes.byref(_Batch(*[part.data_ptr() for part in parts])))
+    to = native.pack("batch", **dict(zip(_BATCH, parts, strict=True)))
+    library.mpad_take(ctypes.byref(of), which, n, ctypes.byref(to))
     return parts

@@ -36,10 +36,10 @@ class CLSTM(Network):
 
     def __init__(self, config: CLSTMConfig) -> None:
         super().__init__(config)
-        self.input_dropout = Dropout(config.dropout, place=0)
+        self.input_dropout = Dropout(config.dropout, layer=0)
         self.windows = nn.Conv1d(config.vector_width, config.maps, config.width)
         self.lstm = nn.LSTM(config.maps, config.hidden, batch_first=True)
-        self.dropout = Dropout(config.dropout, place=1)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:

@@ -10,7 +10,7 @@ from mpad.errors import InputError
 from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
-from mpad.nn.segments import segment_sum
+from mpad.ops.segments import segment_sum
 from mpad.sequence.batch import WordBatch
 
 
@@ -39,10 +39,10 @@ class DAN(Network):
 
     def __init__(self, config: DANConfig) -> None:
         super().__init__(config)
-        self.word_dropout = Dropout(config.word_dropout, place=0)
+        self.word_dropout = Dropout(config.word_dropout, layer=0)
         widths = [config.vector_width, *[config.hidden] * config.layers]
         self.layers = nn.ModuleList(Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True))
-        self.dropout = Dropout(config.dropout, place=1)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:

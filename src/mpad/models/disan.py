@@ -7,10 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn import kernels
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
-from mpad.nn.pooling import masked_softmax
+from mpad.ops.directional import directional_attention, masked_softmax
 from mpad.sequence.batch import WordBatch
 
 _SCALE = 5.0  # c in the paper: keeps the scores within ± 5
@@ -26,12 +25,6 @@ class DiSANConfig(NetworkConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._need_one("hidden", "longest")
-
-
-def directional_mask(n: int, forward: bool, device: torch.device | None = None) -> Tensor:
-    """Whether place j may look at place i: earlier ones forwards, later ones backwards, never itself. (j, i) bool."""
-    place = torch.arange(n, device=device)
-    return place[:, None] > place[None] if forward else place[:, None] < place[None]
 
 
 class DirectionalAttention(nn.Module):
@@ -55,21 +48,9 @@ class DirectionalAttention(nn.Module):
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """Words → words in their context."""
         h = functional.elu(self.map(x))
-        s = self._mix(self.of_other(h), self.of_self(h), h, real)
+        s = directional_attention(self.of_other(h), self.of_self(h), h, real, self.looks_back, _SCALE)
         gate = torch.sigmoid(self.gate_of_context(s) + self.gate_of_self(h))
         return gate * h + (1 - gate) * s
-
-    def _mix(self, a: Tensor, b: Tensor, h: Tensor, real: Tensor) -> Tensor:
-        """s, of real places; a and b are what others and a place itself bring to the scores."""
-        if kernels.run_on(h):
-            from mpad.nn.kernels.directional import DirectionalMix
-
-            mixed: Tensor = DirectionalMix.apply(a, b, h, real.sum(1), self.looks_back, _SCALE)  # type: ignore[no-untyped-call]
-            return mixed
-        pair = a[:, None] + b[:, :, None]  # (rows, j, i, hidden)
-        allowed = directional_mask(h.shape[1], self.looks_back, h.device) & real[:, None]
-        weights = masked_softmax(_SCALE * torch.tanh(pair / _SCALE), allowed[..., None], dim=2)
-        return torch.einsum("rjid,rid->rjd", weights, h)
 
 
 class DiSAN(Network):
@@ -83,13 +64,13 @@ class DiSAN(Network):
     def __init__(self, config: DiSANConfig) -> None:
         super().__init__(config)
         width = 2 * config.hidden
-        self.input_dropout = Dropout(config.dropout, place=0)
+        self.input_dropout = Dropout(config.dropout, layer=0)
         self.directions = nn.ModuleList(
             DirectionalAttention(config.vector_width, config.hidden, forward) for forward in (True, False)
         )
         self.score = nn.Sequential(Linear(width, width), nn.ELU(), Linear(width, width))
         self.dense = Linear(width, config.hidden)
-        self.dropout = Dropout(config.dropout, place=1)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:

@@ -41,8 +41,8 @@ class HNATT(Network):
         self.word_attention = RowAttention(width, width)
         self.sentences = nn.GRU(width, config.hidden, batch_first=True, bidirectional=True)
         self.sentence_attention = RowAttention(width, width)
-        self.input_dropout = Dropout(config.dropout, place=0)
-        self.dropout = Dropout(config.dropout, place=1)
+        self.input_dropout = Dropout(config.dropout, layer=0)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(width, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:

@@ -43,13 +43,13 @@ class LSTMGRNN(Network):
 
     def __init__(self, config: LSTMGRNNConfig) -> None:
         super().__init__(config)
-        self.input_dropout = Dropout(config.dropout, place=0)
+        self.input_dropout = Dropout(config.dropout, layer=0)
         if config.sentences == "lstm":
             self.lstm = nn.LSTM(config.vector_width, config.hidden, batch_first=True)
         else:
             self.convolutions = nn.ModuleList(nn.Conv1d(config.vector_width, config.hidden, h) for h in (1, 2, 3))
         self.documents = nn.GRU(config.hidden, config.hidden, batch_first=True)
-        self.dropout = Dropout(config.dropout, place=1)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:

@@ -36,14 +36,14 @@ class LSTMN(Network):
     def __init__(self, config: LSTMNConfig) -> None:
         super().__init__(config)
         width = config.hidden
-        self.input_dropout = Dropout(config.dropout, place=0)
+        self.input_dropout = Dropout(config.dropout, layer=0)
         self.key = Linear(width, width, bias=False)
         self.query = Linear(config.vector_width, width)
         self.before = Linear(width, width, bias=False)
         self.score = Linear(width, 1, bias=False)
         self.gates_of_word = Linear(config.vector_width, 4 * width)
         self.gates_of_memory = Linear(width, 4 * width, bias=False)
-        self.dropout = Dropout(config.dropout, place=1)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(width, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:

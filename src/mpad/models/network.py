@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig
-from mpad.models.config import MOST_STEPS, WIDEST
+from mpad.nn.config import MOST_STEPS, WIDEST
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from mpad.graph.batch import GraphBatch
 from mpad.graph.build import GraphConfig
 from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
-from mpad.nn.gate import GatedUpdate
-from mpad.nn.linear import Linear
-from mpad.nn.segments import segment_sum
+from mpad.nn.linear import GateWeights, Linear
+from mpad.ops import UpdateWeights, gated_update
+from mpad.ops.segments import segment_sum
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class TextING(Network):
     def __init__(self, config: TextINGConfig) -> None:
         super().__init__(config)
         width = config.hidden
-        self.input_dropout = Dropout(config.dropout, place=0)
+        self.input_dropout = Dropout(config.dropout, layer=0)
         self.enter = Linear(config.vector_width, width)
         self.messages = nn.ModuleList(Linear(width, width, bias=False) for _ in range(config.steps))
-        self.gates = nn.ModuleList(GatedUpdate(width) for _ in range(config.steps))
+        self.gates = nn.ModuleList(GateWeights(width) for _ in range(config.steps))
         self.soft = Linear(width, width)
         self.feature = Linear(width, width)
-        self.dropout = Dropout(config.dropout, place=1)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(width, config.n_classes)
 
     def forward(self, batch: GraphBatch) -> Output:
@@ -57,7 +57,7 @@ class TextING(Network):
         weight = symmetric_weights(batch)[:, None]
         for message, gate in zip(self.messages, self.gates, strict=True):
             heard = segment_sum(weight * message(h).index_select(0, batch.source), batch.target, batch.n_words)
-            h = gate(h, heard)
+            h = gated_update(h, heard, UpdateWeights(None, None, *gate.tensors()), False)  # type: ignore[operator]
         g = torch.sigmoid(self.soft(h)) * torch.tanh(self.feature(h))
         size = batch.size.clamp(min=1)[:, None]
         highest = g.new_full((batch.n_graphs, g.shape[1]), -torch.inf)

@@ -20,8 +20,8 @@ class TreeNetwork(Network):
 
     def __init__(self, config: NetworkConfig, width: int) -> None:
         super().__init__(config)
-        self.input_dropout = Dropout(config.dropout, place=0)
-        self.dropout = Dropout(config.dropout, place=1)
+        self.input_dropout = Dropout(config.dropout, layer=0)
+        self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(width, config.n_classes)
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:

@@ -10,7 +10,7 @@ from mpad.errors import InputError
 from mpad.models.network import Network, NetworkConfig, Output
 from mpad.nn.dropout import Dropout
 from mpad.nn.linear import Linear
-from mpad.nn.segments import segment_sum
+from mpad.ops.segments import segment_sum
 from mpad.sequence.batch import WordBatch
 
 

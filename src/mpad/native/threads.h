@@ -33,10 +33,10 @@ static void part(struct shared *data, long n, long *first, long *last) {
     *first = n * me / team, *last = n * (me + 1) / team;
 }
 
-/* What threads have found, each `n` numbers in its `room`, is added up in the first one's. */
-static void add_up(float *found, long n, long room, long team) {
+/* What threads have grads, each `n` numbers in its `workspace`, is added up in the first one's. */
+static void add_up(float *grads, long n, long workspace, long team) {
     for (long t = 1; t < team; t++)
-        for (long k = 0; k < n; k++) found[k] += found[t * room + k];
+        for (long k = 0; k < n; k++) grads[k] += grads[t * workspace + k];
 }
 
 static long strips(long rows) { return (rows + STRIP - 1) / STRIP; }
@@ -48,15 +48,15 @@ static long least(long a, long b) { return a < b ? a : b; }
         const struct kind *of = ((struct shared *)data)->of;                                            \
         long first, last;                                                                               \
         part(data, pieces, &first, &last);                                                              \
-        (wide ? name##_512 : name##_256)(of, first * size, least(last * size, total));                  \
+        PICK(name)(of, first * size, least(last * size, total));                  \
     }
 
-/* The same where each thread adds to `room` numbers of its own. */
-#define SHARED_OUT_ADDING(name, kind, pieces, size, total, found, room)                                 \
+/* The same where each thread adds to `workspace` numbers of its own. */
+#define SHARED_OUT_ADDING(name, kind, pieces, size, total, grads, workspace)                                 \
     static void name##_part(void *data) {                                                               \
         const struct kind *of = ((struct shared *)data)->of;                                            \
         long first, last;                                                                               \
         part(data, pieces, &first, &last);                                                              \
-        (wide ? name##_512 : name##_256)(of, first * size, least(last * size, total),                   \
-                                         found + this_thread(data) * (room));                           \
+        PICK(name)(of, first * size, least(last * size, total),                   \
+                                         grads + this_thread(data) * (workspace));                           \
     }

@@ -1,74 +1,58 @@
-"""Linear maps that may belong to several models at once."""
+"""Linear layers, and weights that an operator applies together with others."""
 
-from typing import Any
+from typing import Any, NoReturn
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from mpad.nn import kernels
-from mpad.nn.compiled.linear import CompiledLinear, worthwhile
+from mpad import ops
 
 
 class Linear(nn.Linear):
     """y = x Wᵀ + b: ([models,] rows, in) → ([models,] rows, out).
 
-    Stacked models have a leading axis: W (models, out, in), b (models, out), and each maps its own slab of rows.
+    Stacked models have a leading axis: W (models, out, in), b (models, out), and each maps its own rows.
     """
 
     def forward(self, input: Tensor) -> Tensor:
         """Map rows."""
-        return affine(input, self.weight, self.bias)
-
-    def relu(self, x: Tensor) -> Tensor:
-        """Map rows; ReLU of that."""
-        if self.weight.ndim == 2 and worthwhile(x, self.weight):
-            return CompiledLinear.apply(x, self.weight, self.bias, True)  # type: ignore[no-untyped-call]
-        return functional.relu(self(x))
+        return ops.linear(input, self.weight, self.bias)
 
 
-def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """X Wᵀ + b."""
-    if weight.ndim == 2:
-        if worthwhile(x, weight):
-            return CompiledLinear.apply(x, weight, bias, False)  # type: ignore[no-untyped-call]
-        return functional.linear(x, weight, bias)
-    if kernels.run_on(x):
-        return _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-    y = x @ weight.mT
-    return y if bias is None else y + bias.unsqueeze(-2)
+class Uncalled(nn.Module):
+    """A module whose weights or settings the module above applies, together with others, in one operator."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(
+            f"a {type(self).__name__} is never called, so its hooks would never fire: what it holds is applied by "
+            "the operator of the module above it; hook that one (a MessagePassing, a Readout)"
+        )
+
+    register_forward_hook = register_forward_pre_hook = register_full_backward_hook = _refuse
 
 
-def add_product_(to: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Add a b to `to`, in place: matrices, or one matrix a model."""
-    return to.addmm_(a, b) if to.ndim == 2 else to.baddbmm_(a, b)
+class LinearWeights(Uncalled, nn.Linear):
+    """W and b of a linear map."""
 
 
-def weight_gradient(g: Tensor, x: Tensor) -> Tensor:
-    """Gᵀ X, the gradient of W in Y = X Wᵀ: ([models,] rows, out), ([models,] rows, in) → ([models,] out, in)."""
-    return weight_and_bias_gradient(g, x, bias=False)[0]
+class NormWeights(Uncalled, nn.BatchNorm1d):
+    """γ, β and running averages of a batch norm."""
+
+    @property
+    def running(self) -> list[Tensor]:
+        """Running mean and variance."""
+        assert self.running_mean is not None and self.running_var is not None
+        return [self.running_mean, self.running_var]
 
 
-def weight_and_bias_gradient(g: Tensor, x: Tensor, bias: bool = True) -> tuple[Tensor, Tensor | None]:
-    """The gradients of W and of b in Y = X Wᵀ + b."""
-    if x.ndim == 3 and kernels.run_on(x):
-        from mpad.nn.kernels.products import weight_gradient as on_gpu
+class GateWeights(Uncalled):
+    """Weights of the paper's gated recurrent unit; the three maps of the message are one, and the gates' two of H."""
 
-        return on_gpu(g, x, bias)
-    return g.mT @ x, g.sum(-2) if bias else None
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.from_message = LinearWeights(width, 3 * width)  # W_R, W_Z, W and the biases
+        self.from_state = LinearWeights(width, 2 * width, bias=False)  # U_R, U_Z
+        self.from_reset = LinearWeights(width, width, bias=False)  # U
 
-
-class _Affine(torch.autograd.Function):
-    """X Wᵀ + b of stacked models on a GPU, where the plain derivative of W would leave most of it idle."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.has_bias = bias is not None
-        return x @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        d_x = gradients[0] @ weight if ctx.needs_input_grad[0] else None
-        return d_x, *weight_and_bias_gradient(gradients[0], x, ctx.has_bias)
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The biases, W, the gates' U, and U."""
+        return self.from_message.bias, self.from_message.weight, self.from_state.weight, self.from_reset.weight

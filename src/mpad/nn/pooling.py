@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from mpad.nn.linear import Linear
+from mpad.ops.directional import masked_softmax
 
 
 class RowAttention(nn.Module):
@@ -25,9 +26,3 @@ class RowAttention(nn.Module):
         score = self.context(torch.tanh(self.align(h))).squeeze(-1)
         alpha = masked_softmax(score, real, dim=-1)
         return (alpha.unsqueeze(-1) * h).sum(-2), alpha
-
-
-def masked_softmax(score: Tensor, real: Tensor, dim: int) -> Tensor:
-    """Softmax over what is real; zeros where nothing is."""
-    lowest = torch.finfo(score.dtype).min
-    return torch.softmax(score.masked_fill(~real, lowest), dim) * real

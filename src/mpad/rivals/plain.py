@@ -17,7 +17,8 @@ from mpad.inspection import warn_of_labels
 from mpad.io.tensors import Arrays
 from mpad.labels import Labels, as_labels, learn_labels
 from mpad.model_card import model_card
-from mpad.model_folder import FORMAT, ModelFiles, new_folder, open_model, write_tensors
+from mpad.model_folder import ModelFiles, new_folder, open_model, write_tensors
+from mpad.model_formats import FORMAT
 from mpad.store import as_json
 from mpad.text.tokenizer import KimTokenizer
 from mpad.version import __version__

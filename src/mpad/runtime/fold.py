@@ -3,7 +3,7 @@
 At prediction batch norm is an affine map and dropout is nothing, so neighbouring linear maps become one:
 
     batch norm                  into the linear map before it (a mean over neighbours between them does not matter)
-    two maps without a ReLU     one map (the authors' MLP ends so, before the gate)
+    two maps without a ReLU     one map (an MLP that ends without one, and the gate behind it)
     σ(x)                        (1 + tanh(x / 2)) / 2, its factors moved into the weights around it
     the first step's maps       depend on the word alone: a table with a row a word, filled when a word first occurs
 """
@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.models.config import MPADConfig
+from mpad.nn.config import MPADConfig
 from mpad.runtime.answer import Floats
-from mpad.runtime.compiled import PLAIN, RELU
-from mpad.runtime.maps import Affine, Bias, Product
+from mpad.runtime.maps import PLAIN, RELU, Affine, Bias, Product
 
 Weights = Mapping[str, NDArray[Any]]
 _EPSILON = 1e-5  # of torch's batch norm
@@ -30,7 +29,7 @@ class Enter:
     """What a row is, in a round: its message to others and, with a GRU, its state and the state's part in the gates.
 
     (rows, in) → (rows, width) [, (rows, width), (rows, 2 · width)]. In the paper's network the state is the row itself
-    or, at the first step, a projection of it; in the authors' it went through an MLP, `before`.
+    or, at the first step, a projection of it; or it went through an MLP, `before`.
     """
 
     sent: Product
@@ -51,13 +50,13 @@ class Enter:
 class Step:
     """One round of messages, prepared.
 
-    `hear` (the paper's second layer) is None where it was merged into `gates`; `gates` is None without a GRU.
+    `mlp2` (the second layer) is None where it was merged into `gates`; `gates` is None without a GRU.
     """
 
     enter: "Enter"
     bias: Bias  # (width,), added to the mean of what was heard, before a ReLU
-    hear: Affine | None
-    hear_relu: bool
+    mlp2: Affine | None
+    mlp_relu: bool
     gates: Product | None  # → (rows, 2 · width): reset and update, both halved; its bias is in what `enter` gives
     candidate: Affine | None  # → (rows, width)
     reset: Floats | None  # (width, width), halved
@@ -67,19 +66,20 @@ class Step:
 
         With a GRU, the message's part in the gates and in the candidate instead.
         """
-        if self.hear is not None:
-            x = self.hear(x, RELU if self.hear_relu else PLAIN)
+        if self.mlp2 is not None:
+            x = self.mlp2(x, RELU if self.mlp_relu else PLAIN)
         return (x,) if self.gates is None or self.candidate is None else (self.gates(x), self.candidate(x))
 
 
 @dataclass(frozen=True)
 class Read:
-    """One readout, prepared: attention, and the dense layer after it in the authors' network."""
+    """One readout, prepared: attention, and the dense layer after it where there is one."""
 
     align: Affine
     context: Floats  # (width,)
     dense: Affine | None
     skip: bool
+    bounded: bool  # a tanh around the scores
     small: bool  # whether no score can be beyond ±60, where exp is safe
 
 
@@ -94,11 +94,11 @@ class FoldedLevel:
 
 def fold_level(weights: Weights, name: str, config: MPADConfig, n_steps: int, master: bool) -> FoldedLevel:
     """Prepare the level of that name."""
-    steps = [_step(weights, f"{name}.steps.{t}", config) for t in range(n_steps)]
+    steps = [_step(weights, f"{name}.rounds.{t}", config) for t in range(n_steps)]
     skip = master and config.master_skip
-    reads = [_read(weights, f"{name}.readouts.{t}.attention", skip, config.authors) for t in range(max(n_steps, 1))]
-    scale, shift = _norm(weights, f"{name}.norm")
-    dense = linear(weights, f"{name}.dense")
+    reads = [_read(weights, f"{name}.readout.attention.{t}", skip, config) for t in range(max(n_steps, 1))]
+    scale, shift = _norm(weights, f"{name}.readout.norm")
+    dense = linear(weights, f"{name}.readout.dense")
     return FoldedLevel(steps, reads, Affine(scale[:, None] * dense.w, shift @ dense.w + dense.b))
 
 
@@ -115,47 +115,38 @@ def _norm(weights: Weights, name: str) -> tuple[Floats, Floats]:
     return scale.astype(np.float32), shift.astype(np.float32)
 
 
-def _read(weights: Weights, name: str, skip: bool, authors: bool) -> Read:
-    dense = linear(weights, f"{name}.dense") if authors else None
+def _read(weights: Weights, name: str, skip: bool, config: MPADConfig) -> Read:
+    dense = linear(weights, f"{name}.dense") if config.attention_dense else None
     context = np.ascontiguousarray(weights[f"{name}.context.weight"][0], np.float32)
-    return Read(linear(weights, f"{name}.align"), context, dense, skip, authors or float(np.abs(context).sum()) < 60)
+    small = config.score_tanh or float(np.abs(context).sum()) < 60
+    return Read(linear(weights, f"{name}.align"), context, dense, skip, config.score_tanh, small)
 
 
 def _step(weights: Weights, name: str, config: MPADConfig) -> Step:
     width, gated = config.hidden, config.combine == "gru"
-    sent, hear = linear(weights, f"{name}.sent"), linear(weights, f"{name}.heard")
-    bias = sent.b
-    if config.authors:
-        scale, shift = _norm(weights, f"{name}.sent_norm")
-        sent, bias = sent.scaled(scale), sent.b * scale + shift
+    mlp1, mlp2 = linear(weights, f"{name}.mlp1"), linear(weights, f"{name}.mlp2")
+    if config.mlp_norm:
+        mlp1 = mlp1.scaled(*_norm(weights, f"{name}.mlp_norm"))
     gates = candidate = reset = u = None
+    merged = gated and not config.mlp_relu
     if gated:
-        both = linear(weights, f"{name}.combine.from_message")
-        both = hear.then(both) if config.authors else both
+        both = linear(weights, f"{name}.gate.from_message")
+        both = mlp2.then(both) if merged else both
         gates = Product(both.w[:, : 2 * width] * _HALF)
         candidate = Affine(np.ascontiguousarray(both.w[:, 2 * width :]), both.b[2 * width :])
-        u = Affine(linear(weights, f"{name}.combine.from_state").w * _HALF, both.b[: 2 * width] * _HALF)
-        reset = linear(weights, f"{name}.combine.from_reset").w * _HALF
-    enter = (_authors_enter if config.authors else _paper_enter)(weights, name, Product(sent.w), u)
-    merged = config.authors and gated
-    return Step(
-        enter,
-        Bias(np.asarray(bias, np.float32)),
-        None if merged else hear,
-        not config.authors,
-        gates,
-        candidate,
-        reset,
-    )
+        u = Affine(linear(weights, f"{name}.gate.from_state").w * _HALF, both.b[: 2 * width] * _HALF)
+        reset = linear(weights, f"{name}.gate.from_reset").w * _HALF
+    bias = Bias(np.asarray(mlp1.b, np.float32))
+    enter = _enter(weights, name, config, Product(mlp1.w), u)
+    return Step(enter, bias, None if merged else mlp2, config.mlp_relu, gates, candidate, reset)
 
 
-def _paper_enter(weights: Weights, name: str, sent: Product, u: Affine | None) -> Enter:
-    if u is None or f"{name}.state.weight" not in weights:
+def _enter(weights: Weights, name: str, config: MPADConfig, sent: Product, u: Affine | None) -> Enter:
+    if config.mlp_before:
+        first = linear(weights, f"{name}.before1")
+        first = first.scaled(*_norm(weights, f"{name}.before_norm")) if config.mlp_norm else first
+        return Enter(sent, u, before=(first, linear(weights, f"{name}.before2")))
+    if u is None or f"{name}.project.weight" not in weights:
         return Enter(sent, u)
-    state = Product(linear(weights, f"{name}.state").w)  # the first step: word vectors → states
+    state = Product(linear(weights, f"{name}.project").w)  # the first step: word vectors → states
     return Enter(sent, Affine(state.w, np.zeros(len(u.w), np.float32)).then(u), state)
-
-
-def _authors_enter(weights: Weights, name: str, sent: Product, u: Affine | None) -> Enter:
-    first = linear(weights, f"{name}.enter").scaled(*_norm(weights, f"{name}.enter_norm"))
-    return Enter(sent, u, before=(first, linear(weights, f"{name}.state")))

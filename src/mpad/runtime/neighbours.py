@@ -1,17 +1,13 @@
-"""Who hears whom, in NumPy: the same three kinds of graph as `nn.neighbours`, forwards only."""
+"""Who hears whom, in NumPy: the same three kinds of graph as `ops.aggregate`, forwards only."""
 
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpad.graph.packed import PackedGraphs
-from mpad.native import at
-from mpad.runtime import compiled
 from mpad.runtime.answer import Floats
-from mpad.runtime.compiled import Ints
-from mpad.runtime.maps import Bias, relu
+from mpad.runtime.maps import Bias, Ints, relu
 from mpad.runtime.segments import Groups
 
 _FEW = 8  # edges; a node with more of them is summed by a product of its own
@@ -33,7 +29,7 @@ class WordGraphs:
     """
 
     def __init__(self, graphs: PackedGraphs, master: bool, renormalise: bool) -> None:
-        self.packed, self.master, self._renormalise = graphs, master, renormalise
+        self.packed, self.master = graphs, master
         n = len(graphs.words)
         shift = np.repeat(graphs.node_start[:-1], graphs.edge_start[1:] - graphs.edge_start[:-1])
         source, target = graphs.source + shift, graphs.target + shift
@@ -53,17 +49,6 @@ class WordGraphs:
         self._many = np.flatnonzero(many)
         self.rest = np.flatnonzero(several | many)
         self._many_edges = _Edges(self._many, many, count, source, target, graphs.weight)
-
-    def in_c(self, begin: int, end: int) -> compiled.GraphsOfWords:
-        """Graphs begin … end − 1, for compiled passes."""
-        node_start, edge_start, _, *edges = self._places
-        parts = node_start + 8 * begin, edge_start + 8 * begin, *edges
-        return compiled.GraphsOfWords(*parts, end - begin, self.master, self._renormalise)
-
-    @cached_property
-    def _places(self) -> list[int]:
-        self._held = compiled.arrays_of(self.packed)
-        return [at(array) for array in self._held]
 
     def sum_several(self, x: Floats, to: Floats, begin: int, end: int) -> None:
         """Write what those of nodes begin … end − 1 hear that have several edges, or one of another weight than 1."""
@@ -97,7 +82,7 @@ class WordNeighbours:
 
     def __init__(self, graphs: WordGraphs, begin: int, end: int, words: Groups) -> None:
         packed = graphs.packed
-        self._graphs, self._of, self._words, self._master = graphs, (begin, end), words, graphs.master
+        self._graphs, self._words, self._master = graphs, words, graphs.master
         self._begin, self._end = (int(packed.node_start[graph]) for graph in (begin, end))
         self._source = graphs.only_source[self._begin : self._end] - self._begin
         a, b = graphs.deaf.searchsorted((self._begin, self._end))
@@ -119,9 +104,6 @@ class WordNeighbours:
 
     def heard_relu(self, x: Floats, bias: Bias, rows: Ints | None = None) -> Floats:
         """ReLU(D⁻¹ A x + b), of all rows or of some."""
-        if compiled.takes(*x.shape):
-            heard = compiled.hear(self._graphs.in_c(*self._of), x, bias.row)
-            return heard if rows is None else heard.take(rows, axis=0)
         heard = self.heard(x)
         return relu(bias.add_to(heard if rows is None else heard.take(rows, axis=0)))
 

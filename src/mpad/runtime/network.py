@@ -9,23 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.graph.packed import PackedGraphs
-from mpad.models.config import MPADConfig
-from mpad.runtime import compiled
+from mpad.nn.config import MPADConfig
 from mpad.runtime.answer import Answer, Floats, join
-from mpad.runtime.compiled import RELU, TANH, Ints
-from mpad.runtime.cores import side_by_side
 from mpad.runtime.fold import FoldedLevel, Read, Weights, fold_level, linear
-from mpad.runtime.maps import Affine
+from mpad.runtime.fused import FusedWords, fused_words
+from mpad.runtime.maps import RELU, TANH, Affine, Ints
 from mpad.runtime.neighbours import Neighbours, WordGraphs, WordNeighbours, sentence_graph
+from mpad.runtime.parallel import side_by_side
 from mpad.runtime.segments import Groups
 from mpad.runtime.table import WordTable
 from mpad.runtime.update import Told, combine
-from mpad.runtime.whole import WholeLevel, whole_level
 
 _NODES = 500  # words answered together by NumPy: their states stay in the cache
 _GRAPHS = 40  # likewise graphs: sums over them are products with a (graphs, words) matrix
 _PIECE = 2_000  # words that a core answers before it takes the next ones
-_COMPILED = 8  # times as many where passes are compiled: what is done between them weighs more there
+_SENTENCES = 8  # times as many graphs where only sentences are left to NumPy
 
 
 class Network:
@@ -43,27 +41,26 @@ class Network:
         self._table = WordTable(self._words.steps[0], vectors, config.master_node and config.renormalise)
 
     @cached_property
-    def _whole(self) -> WholeLevel | None:
-        return whole_level(self.config, self._words, self._table)
+    def _fused(self) -> FusedWords | None:
+        return fused_words(self.config, self._words, self._table)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_whole"}  # C's pointers are not copied
+        return {name: value for name, value in vars(self).items() if name != "_fused"}  # C's pointers are not copied
 
     def __call__(self, graphs: PackedGraphs) -> Answer:
         """Answer on every document."""
         # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
         # filled: what an earlier call left there may be "invalid", though nothing of it reaches the sums.
         with np.errstate(invalid="ignore", over="ignore"):
-            if compiled.there() and self._whole is not None:
-                return self._answer_whole(self._whole, graphs)
+            if self._fused is not None:
+                return self._answer_fused(self._fused, graphs)
             prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
-            times = _COMPILED if compiled.takes(len(graphs.words), self.config.hidden) else 1
-            return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, times)])
+            return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, 1)])
 
-    def _answer_whole(self, whole: WholeLevel, graphs: PackedGraphs) -> Answer:
+    def _answer_fused(self, fused: FusedWords, graphs: PackedGraphs) -> Answer:
         """All graphs of words in one compiled call, or in one a part, on as many cores as there are."""
         self._table.entered(graphs.words)  # new words are worked out here, not by several threads at a time
-        answers = whole.prepare(graphs)
+        answers = fused.prepare(graphs)
         starts = graphs.node_start
         pieces = starts.searchsorted(np.arange(_PIECE, int(starts[-1]), _PIECE))
         cuts = sorted({0, *pieces.tolist(), len(starts) - 1})
@@ -72,7 +69,7 @@ class Network:
         if self._sentences is None:
             return self._classified(graphs, vectors, attention, 0, len(graphs))
         found = []
-        for first, last in _chunks(graphs, _COMPILED):
+        for first, last in _chunks(graphs, _SENTENCES):
             start, end = graphs.document_start[first], graphs.document_start[last]
             nodes = slice(graphs.node_start[start], graphs.node_start[end])
             found.append(self._classified(graphs, vectors[start:end], attention[:, nodes], first, last))
@@ -152,14 +149,8 @@ def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
     words = h[: groups.n_rows]
     if not read.skip and len(h) > groups.n_rows:
         return _readout_with_masters(read, h, groups)
-    if compiled.takes(len(words), h.shape[1]):
-        pooled, alpha = compiled.attend(
-            words, groups.start, read.align.w, read.align.b, read.context, read.dense is not None
-        )
-    else:
-        alpha = groups.softmax(_score(read, words), read.small)
-        pooled = groups.sum(words, alpha)
-    pooled = _pooled(read.dense, pooled)
+    alpha = groups.softmax(_score(read, words), read.small)
+    pooled = _pooled(read.dense, groups.sum(words, alpha))
     return (np.concatenate([pooled, h[groups.n_rows :]], axis=1) if read.skip else pooled), alpha
 
 
@@ -177,7 +168,7 @@ def _readout_with_masters(read: Read, h: Floats, groups: Groups) -> tuple[Floats
 
 def _score(read: Read, h: Floats) -> Floats:
     score: Floats = read.align(h, TANH) @ read.context
-    return score if read.dense is None else np.tanh(score)
+    return np.tanh(score) if read.bounded else score
 
 
 def _pooled(dense: Affine | None, pooled: Floats) -> Floats:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.runtime.answer import Floats
-from mpad.runtime.compiled import Ints
 from mpad.runtime.fold import Step
-from mpad.runtime.maps import relu
+from mpad.runtime.maps import Ints, relu
 from mpad.runtime.neighbours import WordNeighbours
 from mpad.runtime.update import Told
 

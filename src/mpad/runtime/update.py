@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpad.runtime import compiled
 from mpad.runtime.answer import Floats
-from mpad.runtime.compiled import Ints
 from mpad.runtime.fold import Step
+from mpad.runtime.maps import Ints
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,6 @@ def combine(step: Step, entered: tuple[Floats, ...], index: Ints | None, told: T
     if step.reset is None:
         return told.rows()[0]
     _, state, gates = entered
-    n = len(state) if index is None else len(index)
-    if compiled.takes(n, state.shape[1]):
-        parts, rest = (told.parts[0], told.parts[1]), None if told.rest is None else (told.rest[0], told.rest[1])
-        return compiled.combine(n, index, told.index, state, gates, parts, rest, step.reset)
     if index is not None:
         state, gates = state.take(index, axis=0), gates.take(index, axis=0)
     told_gates, c = told.rows()

@@ -1,4 +1,4 @@
-"""Kim's tokenizer and the look-up of words in one pass over the text, by native/reading.h."""
+"""Kim's tokenizer and the look-up of words in one pass over the text, by native/tokenize.h."""
 
 from collections.abc import Sequence
 from ctypes import Structure, byref, c_int, c_long, c_void_p
@@ -11,10 +11,6 @@ from mpad import native
 from mpad.native import at
 
 _FIRST = 1 << 13  # words that there is room for at first
-
-
-class _Words(Structure):
-    _fields_ = native.fields("letters start hash slots", "n n_slots room letters_room")
 
 
 def there() -> bool:
@@ -76,6 +72,7 @@ class WordNumbers:
         library: Any = native.library
         library.mpad_index_words(byref(self._in_c()))
 
-    def _in_c(self) -> _Words:
-        arrays = self._letters, self._start, self._hash, self._slots
-        return _Words(*[at(array) for array in arrays], self.n, len(self._slots), len(self._hash), len(self._letters))
+    def _in_c(self) -> Structure:
+        arrays = {"letters": self._letters, "start": self._start, "hash": self._hash, "slots": self._slots}
+        sizes = {"n": self.n, "n_slots": len(self._slots), "capacity": len(self._hash)}
+        return native.pack("words", **arrays, **sizes, letters_capacity=len(self._letters))

@@ -1,15 +1,13 @@
-"""Adam over networks of many small tensors, of one model or of several."""
+"""Adam over networks of many small tensors, of one model or of several stacked ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from mpad.nn import compiled
-from mpad.nn.compiled.adam import CompiledAdam
+from mpad import ops
 
-_LARGE = 1 << 17  # numbers; a tensor this large is worth an update of its own
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # torch's names
+_LARGE = 1 << 17  # numbers of a model; a tensor this large is worth an update of its own
 _ALIGN = 16  # numbers; where each parameter starts, so that products read whole cache lines
 
 
@@ -19,41 +17,39 @@ class FlatParameters:
     A step over thirty small tensors costs a millisecond of bookkeeping; over one vector, a tenth of that.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], n_models: int) -> None:
+    def __init__(self, parameters: Iterable[nn.Parameter], n_models: int, like: Tensor) -> None:
         self.parameters = list(parameters)
         sizes = [parameter.numel() // n_models for parameter in self.parameters]
-        rooms = [-(-size // _ALIGN) * _ALIGN for size in sizes]
-        self._gaps = [room - size for room, size in zip(rooms, sizes, strict=True)]
-        self.flat = self.parameters[0].detach().new_zeros(n_models, sum(rooms))
+        padded = [-(-size // _ALIGN) * _ALIGN for size in sizes]
+        self.flat = like.new_zeros(n_models, sum(padded))
+        self._gradient = torch.zeros_like(self.flat)
         self._views: list[Tensor] = []
+        self._places: list[Tensor] = []
         start = 0
-        for parameter, size, room in zip(self.parameters, sizes, rooms, strict=True):
+        for parameter, size, room in zip(self.parameters, sizes, padded, strict=True):
             part = self.flat[:, start : start + size]
             part.copy_(parameter.detach().reshape(n_models, size))
             parameter.data = part.view(parameter.shape)
             self._views.append(parameter.data)
+            self._places.append(self._gradient[:, start : start + size].view(parameter.shape))
             start += room
-
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        for parameter in self.parameters:
-            parameter.grad = None
+        self._addresses = [view.data_ptr() for view in self._views]
 
     def gradient(self) -> Tensor:
         """The gradients, laid out as the parameters are; no gradient counts as a zero one: (models, numbers)."""
         self._bring_back()
-        n_models, parts = self.flat.shape[0], []
-        for parameter, gap in zip(self.parameters, self._gaps, strict=True):
-            gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            parts.append(gradient.reshape(n_models, -1))
-            if gap:
-                parts.append(self.flat.new_zeros(n_models, gap))
-        return torch.cat(parts, dim=1)
+        gradients = [parameter.grad for parameter in self.parameters]
+        places = self._places
+        if any(gradient is None for gradient in gradients):
+            self._gradient.zero_()
+            places = [to for to, gradient in zip(places, gradients, strict=True) if gradient is not None]
+        torch._foreach_copy_(places, [gradient for gradient in gradients if gradient is not None])
+        return self._gradient
 
     def _bring_back(self) -> None:
         """Parameters that somebody has moved, to share them with a process for one, become views again."""
-        for parameter, view in zip(self.parameters, self._views, strict=True):
-            if parameter.data_ptr() != view.data_ptr():
+        for parameter, view, address in zip(self.parameters, self._views, self._addresses, strict=True):
+            if parameter.data_ptr() != address:
                 view.copy_(parameter.detach())
                 parameter.data = view
 
@@ -63,85 +59,57 @@ class FlatParameters:
             parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
 
 
-class FlatAdam:
-    """torch's Adam, with all small parameters of a model updated as one vector.
+class Adam:
+    """Adam with a learning rate for each model. Stacked models' parameters have a leading axis, a row a model.
 
-    With several `rates` the parameters have a leading axis, a row a model: each has its own learning rate and takes
-    its own steps.
+    `steps` (models,) counts the steps that each model has taken, the present one included; somebody else advances it.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], rates: float | Sequence[float]) -> None:
-        self._stacked = not isinstance(rates, float)
-        each = [rates] if isinstance(rates, float) else list(rates)
-        parameters = list(parameters)
-        self._large = [parameter for parameter in parameters if parameter.numel() >= _LARGE * len(each)]
-        self._small = FlatParameters((p for p in parameters if p.numel() < _LARGE * len(each)), len(each))
-        self._rows: list[list[nn.Parameter]] = []
-        self._adam = []
-        for number, rate in enumerate(each):
-            own = [self._small.flat[number], *[self._of(number, p.data) for p in self._large]]
-            self._rows.append([nn.Parameter(row) for row in own])
-            self._adam.append(torch.optim.Adam(self._rows[-1], lr=rate, fused=True))
-
-    def _of(self, model: int, x: Tensor) -> Tensor:
-        return x[model] if self._stacked else x
+    def __init__(self, parameters: Iterable[nn.Parameter], rates: Sequence[float], steps: Tensor) -> None:
+        trained, n = list(parameters), len(rates)
+        self._large = [parameter for parameter in trained if parameter.numel() >= _LARGE * n]
+        small = [parameter for parameter in trained if parameter.numel() < _LARGE * n]
+        self._small = FlatParameters(small, n, trained[0].detach())
+        self._steps, self._n = steps, n
+        self.rates = torch.tensor(list(rates), device=steps.device, dtype=torch.float64).to(trained[0].dtype)
+        shapes = [self._small.flat, *[parameter.detach().view(n, -1) for parameter in self._large]]
+        self.m, self.v = [torch.zeros_like(x) for x in shapes], [torch.zeros_like(x) for x in shapes]
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
-        self._small.zero_grad()
-        for parameter in self._large:
+        for parameter in (*self._small.parameters, *self._large):
             parameter.grad = None
 
-    def step(self, active: Sequence[bool] | None = None) -> None:
-        """Update every parameter of the active models by its gradient."""
-        gradient = self._small.gradient()
-        for number, (rows, adam) in enumerate(zip(self._rows, self._adam, strict=True)):
-            if active is not None and not active[number]:
-                continue
-            rows[0].grad = gradient[number]
-            for row, parameter in zip(rows[1:], self._large, strict=True):
-                if parameter.grad is not None:
-                    row.grad = self._of(number, parameter.grad)
-            adam.step()
+    def step(self, active: Tensor) -> None:
+        """Update every parameter of the active models (models,) by its gradient."""
+        gradients, values = [self._small.gradient()], [self._small.flat]
+        for parameter in self._large:
+            values.append(parameter.detach().view(self._n, -1))
+            gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            gradients.append(gradient.reshape(self._n, -1))
+        ops.adam_step(values, gradients, self.m, self.v, self.rates, self._steps, active)
 
-    def scale_learning_rate(self, factor: float) -> None:
-        """Multiply the learning rates."""
-        for adam in self._adam:
-            for group in adam.param_groups:
-                group["lr"] *= factor
+    def changed(self) -> list[Tensor]:
+        """Every tensor that a step changes."""
+        return [self._small.flat, *[parameter.detach() for parameter in self._large], *self.m, *self.v]
 
     def state(self) -> dict[str, Tensor]:
-        """Moments, steps and learning rates, for a checkpoint."""
-        found: dict[str, Tensor] = {}
-        for model, (rows, adam) in enumerate(zip(self._rows, self._adam, strict=True)):
-            found[f"{model}.rate"] = torch.tensor(adam.param_groups[0]["lr"], dtype=torch.float64)
-            for number, row in enumerate(rows):
-                own = adam.state.get(row) or _no_steps(row)
-                found |= {f"{model}.{number}.{name}": own[name] for name in _MOMENTS}
-        return found
+        """Moments and learning rates, for a checkpoint."""
+        moments = {f"{k}.{name}": x for name, part in (("m", self.m), ("v", self.v)) for k, x in enumerate(part)}
+        return {**moments, "rates": self.rates}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave."""
-        for model, (rows, adam) in enumerate(zip(self._rows, self._adam, strict=True)):
-            adam.param_groups[0]["lr"] = float(state[f"{model}.rate"])
-            for number, row in enumerate(rows):
-                own = {name: state[f"{model}.{number}.{name}"].clone() for name in _MOMENTS}
-                adam.state[row] = {name: x if name == "step" else x.to(row.device) for name, x in own.items()}
+        """Put back what `state` gave, in place."""
+        for name, own in self.state().items():
+            own.copy_(state[name])
+
+    def reset(self, rates: Sequence[float]) -> None:
+        """Begin anew."""
+        for x in (*self.m, *self.v):
+            x.zero_()
+        self.rates.copy_(torch.tensor(list(rates)))
 
     def release(self) -> None:
         """Give each parameter memory of its own again."""
+        self.zero_grad()
         self._small.release()
-
-
-def _no_steps(row: Tensor) -> dict[str, Tensor]:
-    """What torch's Adam has of a parameter before its first step."""
-    return {"step": torch.zeros(()), "exp_avg": torch.zeros_like(row), "exp_avg_sq": torch.zeros_like(row)}
-
-
-def make_adam(parameters: Sequence[nn.Parameter], rates: float | Sequence[float]) -> "FlatAdam | CompiledAdam":
-    """Adam for one model, or with several rates for stacked ones."""
-    if isinstance(rates, float) and all(
-        compiled.takes(parameter) and parameter.is_contiguous() for parameter in parameters
-    ):
-        return CompiledAdam(parameters, rates)
-    return FlatAdam(parameters, rates)

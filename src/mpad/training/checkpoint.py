@@ -19,9 +19,9 @@ from mpad.errors import CheckpointError, StoreError
 from mpad.io.atomic import write_file
 from mpad.io.safe_json import parse_json
 from mpad.io.settings import as_settings
+from mpad.training.engine import Engine
 from mpad.training.progress import EpochReport
 from mpad.training.stopping import BestWeights, Judge
-from mpad.training.task import Engine
 
 _FORMAT = 1
 _KEY = "mpad_checkpoint"  # of the file's metadata
@@ -98,8 +98,7 @@ class Checkpoint:
         own = engine.state()
         if _kinds(own) != _kinds(tensors):
             raise CheckpointError(
-                f"{self._path}: was written on another kind of device, or where compiled passes were or were not "
-                "there: go on there, or delete it to begin anew"
+                f"{self._path}: was written on another kind of device: go on there, or delete it to begin anew"
             )
         engine.load_state(tensors)
         judge.load_state(self._saved.judge)

@@ -1,5 +1,6 @@
 """What the network learns from: documents of a corpus with their targets and weights."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -7,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+_EVALUATION_NODES = 16_384  # words in one batch of evaluation: more spill out of the cache
 
 
 class Corpus(Protocol):
@@ -37,10 +40,6 @@ class Examples:
     def __len__(self) -> int:
         return self.documents.shape[0]
 
-    def take(self, rows: Tensor) -> tuple[Any, Tensor, Tensor]:
-        """Cut out some of the examples: batch, targets, weights."""
-        return self.corpus.take(self.documents[rows]), self.targets[rows], self.weights[rows]
-
 
 def make_examples(
     corpus: Corpus,
@@ -56,3 +55,16 @@ def make_examples(
         return torch.from_numpy(np.ascontiguousarray(array)).to(corpus.device)
 
     return Examples(corpus, tensor(documents), tensor(targets[documents]), tensor(weights[documents]))
+
+
+def batch_numbers(corpus: Corpus, documents: Tensor) -> NDArray[np.int64]:
+    """Share documents out, in order, over batches of about as many words each: the batch of each."""
+    sizes = corpus.document_sizes(documents).cpu().numpy()
+    return np.asarray(np.cumsum(sizes) // _EVALUATION_NODES)
+
+
+def in_batches(corpus: Corpus, documents: Tensor) -> Iterator[Any]:
+    """Cut documents, in order, into such batches."""
+    number = batch_numbers(corpus, documents)
+    for part in np.split(np.arange(len(number)), np.flatnonzero(np.diff(number)) + 1):
+        yield corpus.take(documents[torch.from_numpy(part).to(documents.device)])

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mpad.errors import NotFinite
 from mpad.training.checkpoint import Checkpoint
-from mpad.training.eager import Eager
+from mpad.training.engine import Engine, find_engine
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights, Judge
-from mpad.training.task import Batches, Engine, Result, Task, check_together
+from mpad.training.task import Batches, Result, Task, check_together
 
 _SMALL = 1_200  # rows in a batch
 
@@ -112,21 +112,6 @@ def _stacking_pays(tasks: Sequence[Task]) -> bool:
         return True
     words = float(examples.corpus.document_sizes(examples.documents).float().mean())
     return words * tasks[0].config.batch_size < _SMALL
-
-
-def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
-    """The fastest way to train these models here; what the one before has recorded is used again where it can be."""
-    from mpad.training.recorded import Recorded, can_record
-    from mpad.training.replay import Replay, can_replay
-
-    if can_replay(tasks):
-        return Replay(tasks)
-    if len(tasks) == 1 and can_record(tasks[0]):
-        if isinstance(before, Recorded) and before.fits(tasks[0]):
-            before.adopt(tasks[0])
-            return before
-        return Recorded(tasks[0])
-    return Eager(tasks)
 
 
 def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge], done: int) -> Iterator[list[EpochReport]]:

@@ -4,8 +4,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mpad.nn.compiled.loss import CompiledLoss, computes
-
 
 def document_losses(logits: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy of each document: softmax for class numbers, a sigmoid a column for indicators: (…, documents)."""
@@ -17,11 +15,8 @@ def document_losses(logits: Tensor, targets: Tensor) -> Tensor:
 
 def weighted_loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Weighted mean of the documents' losses: (), or (models,)."""
-    if computes(logits, targets, weights):
-        loss: Tensor = CompiledLoss.apply(logits, targets, weights)  # type: ignore[no-untyped-call]
-        return loss
-    weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
-    return (document_losses(logits, targets) * weights).sum(-1)
+    total = weights.sum(-1).clamp(min=torch.finfo(weights.dtype).tiny)
+    return (document_losses(logits, targets) * weights).sum(-1) / total
 
 
 def rightness(logits: Tensor, targets: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from mpad.nn.dropout import Dropout
 
 
 def stack_models(models: Sequence[Network]) -> Network:
-    """One model that computes all of them side by side, each on its own slab of rows.
+    """One model that computes all of them side by side, each on its own rows.
 
     Models may differ in their weights and their dropout rates, not in their shape. Fixed word vectors that are the
     same in all of them are kept once.
@@ -33,8 +33,8 @@ def stack_models(models: Sequence[Network]) -> Network:
                 if key != "vectors" and module._buffers[key] is not None:
                     module._buffers[key] = torch.stack([other._buffers[key] for other in own])  # type: ignore[misc]
     for name, module in stacked.named_modules():
-        if isinstance(module, Dropout):
-            module.rates = tuple(getattr(model.get_submodule(name), "p") for model in models)  # noqa: B009, for mypy
+        if isinstance(module, Dropout):  # one that drops nothing may stand beside others that do
+            module.p = max(model.get_submodule(name).p for model in models)  # type: ignore[type-var, assignment]
     return stacked
 
 

@@ -1,12 +1,11 @@
 """What is to be trained, and how."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mpad.errors import InputError
 from mpad.models.network import Network
@@ -63,41 +62,6 @@ class Result:
     loss: float
     accuracy: float
     watched_accuracy: float | None = None
-
-
-class Engine(Protocol):
-    """What trains models, one or several at once, epoch by epoch."""
-
-    network: Network  # the one that trains; with a leading axis where `stacked`
-    stacked: bool
-
-    def prepare(self, orders: Sequence[Batches]) -> None:
-        """Make the next epoch ready; the one before may still be running."""
-        ...
-
-    def start(self) -> None:
-        """Begin the epoch that was made ready: a pass over each model's batches, then over its held-out documents."""
-        ...
-
-    def finish(self) -> list[Result]:
-        """Wait for the epoch that was begun; what came of it."""
-        ...
-
-    def scale_learning_rate(self, factor: float) -> None:
-        """Multiply the learning rates."""
-        ...
-
-    def state(self) -> dict[str, Tensor]:
-        """All that the next epoch hangs on beside its batches, of one model, for a checkpoint."""
-        ...
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave, in place."""
-        ...
-
-    def close(self) -> None:
-        """Give the models their weights."""
-        ...
 
 
 def check_together(tasks: Sequence[Task]) -> None:

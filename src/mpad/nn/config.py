@@ -1,0 +1,116 @@
+"""The network's shape, as a value; knows nothing of torch."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+
+from mpad.errors import InputError
+
+Variant = Literal["mpad", "sentence-att", "clique", "path"]
+VARIANTS: tuple[Variant, ...] = ("mpad", "sentence-att", "clique", "path")
+MOST_STEPS, WIDEST = 100, 1 << 16
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class MPADConfig:
+    """The network's shape.
+
+    steps: rounds of messages, T in the paper, at each level of the hierarchy.
+    combine: how a node takes in its message: "gru", or "identity" for the ablation "neighbours only".
+
+    The rest is what presets differ in; the defaults are the paper's equations:
+    mlp_before: every row passes through an MLP before the mean, too, and the gate's state is what it gives.
+    mlp_norm: batch norm inside the MLPs. mlp_relu: the message's MLP ends in a ReLU.
+    attention_bias: W_A has a bias. score_tanh: a tanh around the attention's scores.
+    attention_dense: a dense layer with ReLU on the attended vector.
+    """
+
+    n_classes: int
+    vector_width: int
+    n_words: int  # rows of the table of word vectors
+    variant: Variant = "mpad"
+    steps: int = 2
+    hidden: int = 64
+    master_node: bool = True
+    master_skip: bool = True
+    renormalise: bool = True
+    combine: Literal["gru", "identity"] = "gru"
+    dropout: float = 0.5
+    learn_vectors: bool = False
+    mlp_before: bool = False
+    mlp_norm: bool = False
+    mlp_relu: bool = True
+    attention_bias: bool = False
+    score_tanh: bool = False
+    attention_dense: bool = False
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise InputError(f"no variant '{self.variant}' (known: {', '.join(VARIANTS)})")
+        if self.combine not in ("gru", "identity"):
+            raise InputError(f"combine must be 'gru' or 'identity', not '{self.combine}'")
+        most = {"steps": MOST_STEPS, "hidden": WIDEST, "vector_width": WIDEST}
+        for name, largest in most.items():
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or not 1 <= value <= largest:
+                raise InputError(f"{name} must be a whole number from 1 to {largest:,}, not {value!r}")
+        for field in fields(self):
+            if field.type is bool:
+                object.__setattr__(self, field.name, bool(getattr(self, field.name)))  # NumPy's are not Python's
+        if not 0.0 <= self.dropout < 1.0:
+            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
+
+    @property
+    def hierarchical(self) -> bool:
+        """Whether a document is a run of sentence graphs."""
+        return self.variant != "mpad"
+
+    def tensor_shapes(self) -> Shapes:
+        """Name and shape of every tensor that a saved network of this shape has, its word vectors included."""
+        shapes: Shapes = {"vectors": (self.n_words, self.vector_width)}
+        shapes |= self._level_shapes("words", self.vector_width, self.steps, self.master_node, first=True)
+        if self.hierarchical:
+            steps = 0 if self.variant == "sentence-att" else self.steps
+            shapes |= self._level_shapes("sentences", self.hidden, steps, master=False, first=False)
+        return shapes | _linear("classes", self.hidden, self.n_classes)
+
+    def _level_shapes(self, level: str, in_width: int, steps: int, master: bool, first: bool) -> Shapes:
+        shapes: Shapes = {}
+        for t in range(steps):
+            shapes |= self._round_shapes(f"{level}.rounds.{t}", self.hidden if t else in_width, first and t == 0)
+        width, read_rounds = self.hidden, max(steps, 1)
+        for t in range(read_rounds):
+            name = f"{level}.readout.attention.{t}"
+            shapes |= _linear(f"{name}.align", width, width, bias=self.attention_bias)
+            shapes |= _linear(f"{name}.context", width, 1, bias=False)
+            shapes |= _linear(f"{name}.dense", width, width) if self.attention_dense else {}
+        read = read_rounds * width * (2 if master and self.master_skip else 1)
+        return shapes | _norm(f"{level}.readout.norm", read) | _linear(f"{level}.readout.dense", read, width)
+
+    def _round_shapes(self, name: str, in_width: int, first: bool) -> Shapes:
+        width, gated = self.hidden, self.combine == "gru"
+        shapes = _linear(f"{name}.mlp1", width if self.mlp_before else in_width, width)
+        shapes |= _linear(f"{name}.mlp2", width, width)
+        if self.mlp_norm:
+            shapes |= _norm(f"{name}.mlp_norm", width)
+        if self.mlp_before:
+            shapes |= _linear(f"{name}.before1", in_width, width) | _linear(f"{name}.before2", width, width)
+            shapes |= _norm(f"{name}.before_norm", width) if self.mlp_norm else {}
+        elif first and gated:
+            shapes |= _linear(f"{name}.project", in_width, width, bias=False)
+        if gated:
+            shapes |= _linear(f"{name}.gate.from_message", width, 3 * width)
+            shapes |= _linear(f"{name}.gate.from_state", width, 2 * width, bias=False)
+            shapes |= _linear(f"{name}.gate.from_reset", width, width, bias=False)
+        return shapes
+
+
+def _linear(name: str, n_in: int, n_out: int, bias: bool = True) -> Shapes:
+    return {f"{name}.weight": (n_out, n_in), **({f"{name}.bias": (n_out,)} if bias else {})}
+
+
+def _norm(name: str, width: int) -> Shapes:
+    each = {f"{name}.{part}": (width,) for part in ("weight", "bias", "running_mean", "running_var")}
+    return {**each, f"{name}.num_batches_tracked": ()}

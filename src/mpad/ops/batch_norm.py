@@ -1,0 +1,76 @@
+"""Batch normalisation over rows, of one model or of several stacked ones."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mpad.ops.dispatch import Changed, operator
+
+
+@operator(cuda="mpad.ops.cuda.batch_norm:batch_norm")
+def batch_norm(
+    x: Tensor,
+    before: Tensor | None,
+    gamma: Tensor,
+    beta: Tensor,
+    running: Changed,
+    mask: Tensor | None,
+    by_batch: bool,
+    momentum: float,
+    eps: float,
+    relu: bool,
+) -> Tensor:
+    """Y = (x + b − mean) / √(var + ε) · γ + β over the rows, or the ReLU of that: ([models,] rows, width) → the same.
+
+    by_batch: mean and variance are those of the rows (of those that are not padding: `mask` (models, rows, 1)), and the
+    running averages move towards them. A bias b `before` the norm moves the mean and nothing else: it has no gradient,
+    and only the running mean knows of it. A batch of one row has no variance, and is normalised as at prediction.
+
+    Otherwise they are the running averages, `running` = [mean, variance], and b has its gradient as all others.
+    """
+    mean, var = running
+    if not by_batch or (x.ndim == 2 and x.shape[0] < 2):
+        shifted = x if before is None else x + before.unsqueeze(-2)
+        y = normalised(shifted, mean, var, gamma, beta, eps)
+    elif x.ndim == 2:
+        lacking = mean if before is None else mean - before.detach()  # the running mean of what x is
+        y = functional.batch_norm(x, lacking, var, gamma, beta, True, momentum, eps)
+        if before is not None:
+            with torch.no_grad():
+                mean.copy_(lacking).add_(before)
+    else:
+        y = _stacked(x, before, gamma, beta, mean, var, mask, momentum, eps)
+    return functional.relu(y) if relu else y
+
+
+def normalised(x: Tensor, mean: Tensor, var: Tensor, gamma: Tensor, beta: Tensor, eps: float) -> Tensor:
+    """(x − mean) / √(var + ε) · γ + β."""
+    scale = gamma * torch.rsqrt(var + eps)
+    return torch.addcmul((beta - mean * scale).unsqueeze(-2), x, scale.unsqueeze(-2))
+
+
+def _stacked(
+    x: Tensor,
+    before: Tensor | None,
+    gamma: Tensor,
+    beta: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    mask: Tensor | None,
+    momentum: float,
+    eps: float,
+) -> Tensor:
+    """Each model by its own rows; one with fewer than two of them by its running averages."""
+    mask = x.new_ones((*x.shape[:2], 1)) if mask is None else mask
+    n = mask.sum(1).to(x.dtype)  # (models, 1)
+    share = mask / n.clamp(min=1).unsqueeze(1)
+    mean = (x * share).sum(1)
+    var = ((x - mean.unsqueeze(1)).square() * share).sum(1)
+    enough = n >= 2
+    added = torch.zeros_like(running_mean) if before is None else before.detach()
+    with torch.no_grad():
+        old_mean, old_var = running_mean - added, running_var.clone()
+        step = (momentum * enough.to(x.dtype)).expand_as(mean)
+        running_mean.lerp_(mean + added, step)
+        running_var.lerp_(var * (n / (n - 1).clamp(min=1)), step)
+    return normalised(x, torch.where(enough, mean, old_mean), torch.where(enough, var, old_var), gamma, beta, eps)

@@ -1,0 +1,54 @@
+"""Memory that kernels add up into, cleared once a step instead of once a kernel.
+
+It belongs to a stream: the derivative of a step runs in a thread of autograd's, but on the stream of the step itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+import torch
+from torch import Tensor
+
+_ALIGN = 32  # numbers
+
+
+class Accumulators:
+    """The memory of one stream's steps."""
+
+    def __init__(self) -> None:
+        self._memory: Tensor | None = None
+        self._used = 0  # numbers, beyond the memory there is too: what the next step should have
+
+    def take(self, like: Tensor, shape: Sequence[int]) -> Tensor:
+        """A tensor of zeros on the same device."""
+        size, start = prod(shape), self._used
+        self._used += -(-size // _ALIGN) * _ALIGN
+        if self._memory is None or self._used > len(self._memory):
+            return like.new_zeros(shape)
+        return self._memory[start : start + size].view(*shape)
+
+    @contextmanager
+    def cleared(self, on: torch.device) -> Iterator[None]:
+        """While this lasts, kernels on this stream cut up one cleared tensor, as large as the last step needed."""
+        stream = _stream(on)
+        self._memory, self._used = torch.zeros(self._used, device=on), 0
+        _of_stream[stream] = self
+        try:
+            yield
+        finally:
+            del _of_stream[stream]
+            self._memory = None
+
+
+_of_stream: dict[int, Accumulators] = {}
+
+
+def _stream(device: torch.device) -> int:
+    return torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else -1
+
+
+def zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
+    """A tensor of zeros on the same device, out of the current stream's memory where it has some."""
+    found = _of_stream.get(_stream(like.device)) if _of_stream else None
+    return like.new_zeros(shape) if found is None else found.take(like, shape)

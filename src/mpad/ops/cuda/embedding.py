@@ -1,0 +1,158 @@
+"""Word vectors of a static batch, and dropout: masks by a counter (ops/embedding.py), drawn where they are used."""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mpad.ops.cuda import takes
+from mpad.ops.cuda.tiles import tile_of
+from mpad.ops.embedding import _64_BITS, SECOND, DropoutState, Words
+from mpad.ops.linear import linear
+
+_ROWS = 8
+
+
+@triton.jit
+def _key(seeds, steps, model, LAYER: tl.constexpr):
+    """The key of a model's mask: 64 bits."""
+    seed = tl.load(seeds + model).to(tl.uint64) * 0x9E3779B97F4A7C15
+    key = seed + tl.load(steps + model).to(tl.uint64) * 0xBF58476D1CE4E5B9 + LAYER
+    return key ^ (key >> 29)
+
+
+@triton.jit
+def _kept(key, threshold, eights, place):
+    """1 / (1 − p) where an element stays, else 0: byte `place` of SplitMix64 of the key and a counter."""
+    z = key + eights.to(tl.uint64) * 0x9E3779B97F4A7C15
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    z = z ^ (z >> 31)
+    drawn = ((z >> (place * 8).to(tl.uint64)) & 255).to(tl.int32)
+    return tl.where(drawn >= threshold, 256.0 / (256 - threshold).to(tl.float32), 0.0)
+
+
+@triton.jit
+def _embed(
+    table, table_slab, words, node, out, seeds, steps, thresholds, n, rows, LAYER: tl.constexpr, DROPS: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)[None, :]
+    me = tl.load(node + model * n + row, row < n, -1)
+    real = (me >= 0)[:, None] & (column < D)
+    word = tl.load(words + me, me >= 0, 0).to(tl.int64)
+    x = tl.load(table + model * table_slab + word[:, None] * D + column, real, 0.0)
+    if DROPS:
+        threshold = tl.load(thresholds + model).to(tl.int32)
+        eights = word[:, None] * ((D + 7) // 8) + column // 8
+        x *= _kept(_key(seeds, steps, model, LAYER), threshold, eights, column % 8)
+    tl.store(out + (model * rows + row).to(tl.int64)[:, None] * D + column, x, (row < rows)[:, None] & (column < D))
+
+
+@triton.jit
+def _embed_backward(
+    g, d_table, table_slab, words, node, seeds, steps, thresholds, n, rows, LAYER: tl.constexpr, DROPS: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, BLOCK)[None, :]
+    me = tl.load(node + model * n + row, row < n, -1)
+    real = (me >= 0)[:, None] & (column < D)
+    word = tl.load(words + me, me >= 0, 0).to(tl.int64)
+    d = tl.load(g + (model * rows + row).to(tl.int64)[:, None] * D + column, real, 0.0)
+    if DROPS:
+        threshold = tl.load(thresholds + model).to(tl.int32)
+        eights = word[:, None] * ((D + 7) // 8) + column // 8
+        d *= _kept(_key(seeds, steps, model, LAYER), threshold, eights, column % 8)
+    tl.atomic_add(d_table + model * table_slab + word[:, None] * D + column, d, real, sem="relaxed")
+
+
+@triton.jit
+def _dropout(x, out, seeds, steps, thresholds, n, LAYER: tl.constexpr, BLOCK: tl.constexpr):
+    model, at = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    threshold = tl.load(thresholds + model).to(tl.int32)
+    value = tl.load(x + model * n + at, at < n, 0.0)
+    value *= _kept(_key(seeds, steps, model, LAYER), threshold, at // 8, at % 8)
+    tl.store(out + model * n + at, value, at < n)
+
+
+def embedding_linear(table: Tensor, words: Words, weights: list[Tensor], state: DropoutState) -> Any:
+    """Linear maps of the vectors of a static batch's words, all by one product."""
+    if words.node is None or not takes(table, *weights):
+        return NotImplemented
+    rows = _Embedding.apply(table, words, state)
+    mapped = linear(rows, weights[0] if len(weights) == 1 else torch.cat(weights, dim=-2))
+    return list(mapped.split([weight.shape[-2] for weight in weights], dim=-1))
+
+
+class _Embedding(torch.autograd.Function):
+    """H⁰: word vectors, dropped out, then zero rows for the masters: (models, words + masters, vector_width)."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, words: Words, state: DropoutState) -> Tensor:
+        assert words.node is not None
+        models, n = words.node.shape
+        out = table.new_empty(models, n + words.masters, table.shape[-1])
+        ctx.words, ctx.state, ctx.shape = words, state, table.shape
+        _embed[_grid(out)](table, *_table(table, words), out, *_mask(words.node, state), n, *_size(out, state))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        if not ctx.needs_input_grad[0]:
+            return None, None, None
+        g, words, state = gradients[0].contiguous(), ctx.words, ctx.state
+        d_table, n = g.new_zeros(ctx.shape), words.node.shape[1]
+        _embed_backward[_grid(g)](g, d_table, *_table(d_table, words), *_mask(words.node, state), n, *_size(g, state))
+        return d_table, None, None
+
+
+def _grid(x: Tensor) -> tuple[int, int]:
+    return triton.cdiv(x.shape[1], tile_of(x.shape[2], _ROWS)[2]), x.shape[0]
+
+
+def _size(x: Tensor, state: DropoutState) -> tuple[Any, ...]:
+    return x.shape[1], _layer(state), state.seeds is not None, *tile_of(x.shape[2], _ROWS)
+
+
+def _table(table: Tensor, words: Words) -> tuple[int, Tensor, Tensor | None]:
+    return table.stride(0) if table.ndim == 3 else 0, words.words, words.node
+
+
+def _mask(instead: Tensor, state: DropoutState) -> tuple[Any, ...]:
+    return tuple(instead if part is None else part for part in state[:3])
+
+
+def _layer(state: DropoutState) -> int:
+    """What the layer adds to the key."""
+    return (state.layer * SECOND) & _64_BITS
+
+
+def dropout(x: Tensor, state: DropoutState) -> Any:
+    """Elements of each model, dropped."""
+    if state.seeds is None:
+        return x
+    return _Dropout.apply(x, state) if takes(x) else NotImplemented
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, state: DropoutState) -> Tensor:
+        ctx.state = state
+        return _dropped(x, state)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _dropped(gradients[0], ctx.state), None
+
+
+def _dropped(x: Tensor, state: DropoutState) -> Tensor:
+    assert state.seeds is not None
+    x, out = x.contiguous(), torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    models = len(state.seeds)
+    n = x.numel() // models
+    _dropout[(triton.cdiv(n, 1024), models)](x, out, *_mask(x, state), n, _layer(state), 1024)
+    return out

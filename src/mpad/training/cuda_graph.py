@@ -1,0 +1,68 @@
+"""Steps without launch cost: recorded once as a CUDA graph, then replayed. Elsewhere a step simply runs."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Step = Callable[[Any, Hashable], None]
+
+
+class Captured:
+    """A function of an input and its static shape that changes tensors in place, recorded for each shape.
+
+    `changed` gives all tensors that it changes: recording runs it, and they are as before afterwards. Recordings of one
+    `pool` run one after another and share their memory.
+    """
+
+    def __init__(self, step: Step, changed: Callable[[], Sequence[Tensor]], pool: "Pool | None") -> None:
+        self._step, self._changed, self._pool = step, changed, pool
+        self.recordings: dict[Hashable, tuple[Tensor, torch.cuda.CUDAGraph]] = {}
+
+    def __call__(self, given: Any, shape: Hashable) -> None:
+        """Run the step."""
+        if self._pool is None:
+            self._step(given, shape)
+            return
+        if shape not in self.recordings:
+            self.record(given, shape)
+        place, graph = self.recordings[shape]
+        place.copy_(given)
+        graph.replay()
+
+    def record(self, example: Tensor, shape: Hashable) -> None:
+        """Record the step for a shape."""
+        pool, changed = self._pool, self._changed()
+        assert pool is not None
+        place, before = example.clone(), [tensor.detach().clone() for tensor in changed]
+        pool.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(pool.stream), _tensor_cores():
+            self._step(place, shape)  # compiles kernels and warms caches up
+        torch.cuda.current_stream().wait_stream(pool.stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool.handle, stream=pool.stream), _tensor_cores():
+            self._step(place, shape)
+        with torch.no_grad():
+            for tensor, value in zip(changed, before, strict=True):
+                tensor.copy_(value)
+        self.recordings[shape] = place, graph
+
+
+class Pool:
+    """Memory and stream of the recordings of one training."""
+
+    def __init__(self) -> None:
+        self.handle, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+
+
+@contextmanager
+def _tensor_cores() -> Iterator[None]:
+    """Products in TF32: float32's range, ten bits of mantissa, sums in float32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
