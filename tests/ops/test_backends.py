@@ -12,6 +12,8 @@ from mpad.ops import cpu
 
 HAS_GPU = torch.cuda.is_available()
 GPU = "cuda" if HAS_GPU else "cpu"
+if HAS_GPU:
+    torch.ones(1, 1, device="cuda").requires_grad_().mm(torch.ones(1, 1, device="cuda")).backward()  # warms cuBLAS up
 needs_library = pytest.mark.skipif(cpu.library() is None, reason="the compiled kernels were not built")
 
 

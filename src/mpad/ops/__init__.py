@@ -8,6 +8,9 @@
 `registered()` lists every operator with its implementations; docs/architecture.md prints that table.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mpad.ops.adam import adam_step
 from mpad.ops.batch_norm import batch_norm
 from mpad.ops.cuda import available
@@ -23,6 +26,18 @@ from mpad.ops.readout import attention, readout
 def takes_static_graphs() -> bool:
     """Whether graphs of a static batch have kernels; the reference's shapes depend on their numbers of edges."""
     return in_use() == "fast" and available()
+
+
+@contextmanager
+def compile_ahead() -> Iterator[None]:
+    """While this lasts, kernels for a GPU are compiled, many at a time, instead of launched; results are garbage."""
+    if not available():
+        yield
+        return
+    from mpad.ops.cuda import kernel
+
+    with kernel.compile_ahead():
+        yield
 
 
 __all__ = [
@@ -50,6 +65,7 @@ __all__ = [
     "readout",
     "registered",
     "batch_segments",
+    "compile_ahead",
     "sentence_graph",
     "stacked_linear",
     "takes_static_graphs",

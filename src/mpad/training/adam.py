@@ -24,27 +24,27 @@ class FlatParameters:
         self.flat = like.new_zeros(n_models, sum(padded))
         self._gradient = torch.zeros_like(self.flat)
         self._views: list[Tensor] = []
-        self._places: list[Tensor] = []
+        self._zeros = [self.flat.new_zeros(n_models, size) for size in sizes]
+        gaps = [room - size for size, room in zip(sizes, padded, strict=True)]
+        self._gaps = [self.flat.new_zeros(n_models, gap) for gap in gaps]
         start = 0
         for parameter, size, room in zip(self.parameters, sizes, padded, strict=True):
             part = self.flat[:, start : start + size]
             part.copy_(parameter.detach().reshape(n_models, size))
             parameter.data = part.view(parameter.shape)
             self._views.append(parameter.data)
-            self._places.append(self._gradient[:, start : start + size].view(parameter.shape))
             start += room
         self._addresses = [view.data_ptr() for view in self._views]
 
     def gradient(self) -> Tensor:
         """The gradients, laid out as the parameters are; no gradient counts as a zero one: (models, numbers)."""
         self._bring_back()
-        gradients = [parameter.grad for parameter in self.parameters]
-        places = self._places
-        if any(gradient is None for gradient in gradients):
-            self._gradient.zero_()
-            places = [to for to, gradient in zip(places, gradients, strict=True) if gradient is not None]
-        torch._foreach_copy_(places, [gradient for gradient in gradients if gradient is not None])
-        return self._gradient
+        parts: list[Tensor] = []
+        for parameter, zeros, gap in zip(self.parameters, self._zeros, self._gaps, strict=True):
+            parts.append(zeros if parameter.grad is None else parameter.grad.reshape(zeros.shape))
+            if gap.shape[1]:
+                parts.append(gap)
+        return torch.cat(parts, dim=1, out=self._gradient)
 
     def _bring_back(self) -> None:
         """Parameters that somebody has moved, to share them with a process for one, become views again."""

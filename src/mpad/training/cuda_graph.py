@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from mpad import ops
+
+_recording = Lock()  # one at a time in a process
 Step = Callable[[Any, Hashable], None]
 
 
@@ -39,10 +43,18 @@ class Captured:
         place, before = example.clone(), [tensor.detach().clone() for tensor in changed]
         pool.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(pool.stream), _tensor_cores():
-            self._step(place, shape)  # compiles kernels and warms caches up
+            if not self.recordings:
+                with ops.compile_ahead():
+                    self._step(place, shape)
+            self._step(place, shape)  # warms caches up
         torch.cuda.current_stream().wait_stream(pool.stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool.handle, stream=pool.stream), _tensor_cores():
+        thread_local: Any = "thread_local"  # others may go on meanwhile
+        with (
+            _recording,
+            torch.cuda.graph(graph, pool=pool.handle, stream=pool.stream, capture_error_mode=thread_local),
+            _tensor_cores(),
+        ):
             self._step(place, shape)
         with torch.no_grad():
             for tensor, value in zip(changed, before, strict=True):

@@ -8,11 +8,12 @@ from torch import Tensor
 
 from mpad.ops.adam import BETA1, BETA2, EPSILON
 from mpad.ops.cuda import takes
+from mpad.ops.cuda.kernel import kernel
 
 _BLOCK = 1024  # numbers of a program
 
 
-@triton.jit
+@kernel()
 def _adam(
     x,
     g,

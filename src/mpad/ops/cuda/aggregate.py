@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.ops.cuda import takes
+from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.tiles import strides, tile_of
 from mpad.ops.graph import Graph, StaticWordGraph
 
@@ -36,7 +37,7 @@ def _master(
     return heard
 
 
-@triton.jit
+@kernel()
 def _aggregate(
     x, x_slab, x_row, out, bias, bias_slab, node, owner, base, size, first, other, weight, share, n, g, rows,
     MASTER: tl.constexpr, MEAN: tl.constexpr, TRANSPOSED: tl.constexpr, RELU: tl.constexpr,

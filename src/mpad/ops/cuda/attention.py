@@ -10,6 +10,7 @@ from torch import Tensor
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
 from mpad.ops.cuda.gate import WIDEST, precision, product, product_back, tanh, weight
+from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.linear import weight_gradient
 from mpad.ops.cuda.tiles import grid_of_rows, matrix, slab, strides, tile_of
 from mpad.ops.graph import Segments
@@ -17,7 +18,7 @@ from mpad.ops.graph import Segments
 _ROWS = 32
 
 
-@triton.jit
+@kernel()
 def _scores(
     h, h_slab, h_row, w, w_slab, y, bias, bias_slab, v, v_slab, score, rows,
     BIAS: tl.constexpr, BOUNDED: tl.constexpr, MAPS: tl.constexpr, PRECISION: tl.constexpr,
@@ -51,7 +52,7 @@ def _clear(x, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
         tl.store(x + row * D + column, tl.zeros((ROWS, BLOCK), tl.float32), (row < rows) & (column < D))
 
 
-@triton.jit
+@kernel()
 def _pool(
     h, h_slab, h_row, score, base, size, alpha, pooled, n, g, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):
@@ -86,7 +87,7 @@ def _pool(
     tl.store(pooled + (model * g + graph) * D + column, total * scale, column < D)
 
 
-@triton.jit
+@kernel()
 def _pool_backward(
     d_pooled, d_slab, d_row, h, h_slab, h_row, w, w_slab, y, v, v_slab,
     score, alpha, base, size, d_h, d_y, d_v, n, g,

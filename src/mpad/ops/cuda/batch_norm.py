@@ -9,12 +9,13 @@ from torch import Tensor
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
+from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.tiles import grid_of_rows, slab, tile_of
 
 _ROWS = 32
 
 
-@triton.jit
+@kernel()
 def _sums(
     x, mask, shift, before, before_slab, sums, rows,
     BEFORE: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
@@ -59,7 +60,7 @@ def _statistics(
     return mean, 1.0 / tl.sqrt(var + eps), unbiased, enough, n
 
 
-@triton.jit
+@kernel()
 def _normalise(
     x, sums, running_mean, running_var, before, before_slab, weight, bias, bias_slab, y, saved, eps, rows,
     RELU: tl.constexpr, BEFORE: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
@@ -88,7 +89,7 @@ def _normalise(
         tl.store(to + 4 * D, mean, column < D)
 
 
-@triton.jit
+@kernel()
 def _gradient_sums(
     g, x, y, saved, sums, rows, RELU: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):
@@ -107,7 +108,7 @@ def _gradient_sums(
     tl.atomic_add(sums + model * 2 * D + D + column, tl.sum(given * hat, 0), column < D, sem="relaxed")
 
 
-@triton.jit
+@kernel()
 def _gradient(
     g,
     x,

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.gate import tanh
+from mpad.ops.cuda.kernel import kernel
 
 _BLOCK = 64  # features of a program
 
 
-@triton.jit
+@kernel()
 def _forward(
     a, b, h, length, s, z, places, c, FORWARD: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
@@ -36,7 +37,7 @@ def _forward(
     tl.store(z + at + j * D, total, inside)
 
 
-@triton.jit
+@kernel()
 def _backward_of_self(
     g, a, b, h, length, s, z, d_b, places, c, FORWARD: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
@@ -56,7 +57,7 @@ def _backward_of_self(
     tl.store(d_b + at + j * D, found, inside)
 
 
-@triton.jit
+@kernel()
 def _backward_of_other(
     g, a, b, h, length, s, z, d_a, d_h, places, c, FORWARD: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip

@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.ops.cuda import takes
+from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.tiles import tile_of
 from mpad.ops.embedding import _64_BITS, SECOND, DropoutState, Words
 from mpad.ops.linear import linear
@@ -24,17 +25,26 @@ def _key(seeds, steps, model, LAYER: tl.constexpr):
 
 
 @triton.jit
-def _kept(key, threshold, eights, place):
-    """1 / (1 − p) where an element stays, else 0: byte `place` of SplitMix64 of the key and a counter."""
+def _kept(key, threshold, eights, N: tl.constexpr):
+    """1 / (1 − p) where an element stays, else 0: eight for each counter, by the bytes of SplitMix64: N in all."""
     z = key + eights.to(tl.uint64) * 0x9E3779B97F4A7C15
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB
     z = z ^ (z >> 31)
-    drawn = ((z >> (place * 8).to(tl.uint64)) & 255).to(tl.int32)
-    return tl.where(drawn >= threshold, 256.0 / (256 - threshold).to(tl.float32), 0.0)
+    place = (tl.arange(0, 8) * 8).to(tl.uint64)
+    drawn = ((z[:, None] >> place[None, :]) & 255).to(tl.int32)
+    return tl.reshape(tl.where(drawn >= threshold, 256.0 / (256 - threshold).to(tl.float32), 0.0), (N,))
 
 
 @triton.jit
+def _kept_rows(key, threshold, row, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """The same for rows of D elements, by the rows' numbers: (ROWS, BLOCK)."""
+    eights = row[:, None] * ((D + 7) // 8) + tl.arange(0, BLOCK // 8)[None, :]
+    kept = _kept(key, threshold, tl.reshape(eights, (ROWS * BLOCK // 8,)), ROWS * BLOCK)
+    return tl.reshape(kept, (ROWS, BLOCK))
+
+
+@kernel()
 def _embed(
     table, table_slab, words, node, out, seeds, steps, thresholds, n, rows, LAYER: tl.constexpr, DROPS: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
@@ -47,12 +57,11 @@ def _embed(
     x = tl.load(table + model * table_slab + word[:, None] * D + column, real, 0.0)
     if DROPS:
         threshold = tl.load(thresholds + model).to(tl.int32)
-        eights = word[:, None] * ((D + 7) // 8) + column // 8
-        x *= _kept(_key(seeds, steps, model, LAYER), threshold, eights, column % 8)
+        x *= _kept_rows(_key(seeds, steps, model, LAYER), threshold, word, D, BLOCK, ROWS)
     tl.store(out + (model * rows + row).to(tl.int64)[:, None] * D + column, x, (row < rows)[:, None] & (column < D))
 
 
-@triton.jit
+@kernel()
 def _embed_backward(
     g, d_table, table_slab, words, node, seeds, steps, thresholds, n, rows, LAYER: tl.constexpr, DROPS: tl.constexpr,
     D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
@@ -65,17 +74,17 @@ def _embed_backward(
     d = tl.load(g + (model * rows + row).to(tl.int64)[:, None] * D + column, real, 0.0)
     if DROPS:
         threshold = tl.load(thresholds + model).to(tl.int32)
-        eights = word[:, None] * ((D + 7) // 8) + column // 8
-        d *= _kept(_key(seeds, steps, model, LAYER), threshold, eights, column % 8)
+        d *= _kept_rows(_key(seeds, steps, model, LAYER), threshold, word, D, BLOCK, ROWS)
     tl.atomic_add(d_table + model * table_slab + word[:, None] * D + column, d, real, sem="relaxed")
 
 
-@triton.jit
+@kernel()
 def _dropout(x, out, seeds, steps, thresholds, n, LAYER: tl.constexpr, BLOCK: tl.constexpr):
     model, at = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     threshold = tl.load(thresholds + model).to(tl.int32)
     value = tl.load(x + model * n + at, at < n, 0.0)
-    value *= _kept(_key(seeds, steps, model, LAYER), threshold, at // 8, at % 8)
+    eights = tl.program_id(0) * (BLOCK // 8) + tl.arange(0, BLOCK // 8)
+    value *= _kept(_key(seeds, steps, model, LAYER), threshold, eights, BLOCK)
     tl.store(out + model * n + at, value, at < n)
 
 

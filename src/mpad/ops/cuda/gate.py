@@ -14,6 +14,7 @@ from torch import Tensor
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
 from mpad.ops.cuda.gate_weights import gate_weight_gradients
+from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.tiles import grid_of_rows, matrix, power_of_two, slab, strides
 from mpad.ops.message_passing import UpdateWeights
 
@@ -50,7 +51,7 @@ def product_back(g, w, onto, PRECISION: tl.constexpr):
     return tl.dot(g, w, onto, input_precision=PRECISION)
 
 
-@triton.jit
+@kernel()
 def _forward(
     h, h_slab, h_row, x, x_slab, x_row, w2, w2_slab, b2, b2_slab, bias, bias_slab, w, w_slab, u, u_slab, v, v_slab,
     message, rzc, reset_h, out, rows,
@@ -92,7 +93,7 @@ def _forward(
     tl.store(out + at, state + z * (c - state), inside)
 
 
-@triton.jit
+@kernel()
 def _backward(
     g, g_slab, g_row, h, h_slab, h_row, x, message, rzc, w2, w2_slab, w, w_slab, u, u_slab, v, v_slab,
     d_rzc, d_h, d_m, d_x, sums, rows,

@@ -11,13 +11,14 @@ import triton.language as tl
 from torch import Tensor
 
 from mpad.ops.cuda.accumulators import zeros
+from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.tiles import power_of_two, strides
 
 _ROWS = 64  # read at a time
 _PROGRAMS = 264  # two for each multiprocessor of a large GPU
 
 
-@triton.jit(do_not_specialize=["rows", "chunk"])
+@kernel(do_not_specialize=["rows", "chunk"])
 def _gradients(
     d_rzc, d_m, m, m_slab, m_row, h, h_slab, h_row, reset_h, x, x_slab, x_row, d_w, d_b, rows, chunk,
     PARTS: tl.constexpr, HALF: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,

@@ -9,13 +9,14 @@ from torch import Tensor
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
+from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.tiles import strides
 
 _NARROW, _WIDE = (64, 64, 4), (128, 32, 8)  # columns of a tile on either side, rows read at a time, warps
 _PROGRAMS = 264  # two for each multiprocessor of a large GPU
 
 
-@triton.jit(do_not_specialize=["rows", "n_out", "n_in", "chunk", "tiles_in"])
+@kernel(do_not_specialize=["rows", "n_out", "n_in", "chunk", "tiles_in"])
 def _weight_gradient(
     g, g_slab, g_row, x, x_slab, x_row, d_w, d_b, rows, n_out, n_in, chunk, tiles_in,
     BIAS: tl.constexpr, HALF: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr,
