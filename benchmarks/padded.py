@@ -5,6 +5,9 @@ the padded adjacency with the master node inside; dropout and Adam are torch's o
 the same weights it gives the same logits as the packed network (a test holds it to that).
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -38,9 +41,9 @@ class Step(nn.Module):
         self.project = nn.Linear(in_width, width, bias=False) if first else None
         self.gate = Gate(width)
 
-    def forward(self, h: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, h: Tensor, mean: Callable[[Tensor], Tensor]) -> Tensor:
         """H → H'."""
-        message = torch.relu(self.mlp2(torch.relu(self.mlp1(torch.sparse.mm(adjacency, h)))))
+        message = torch.relu(self.mlp2(torch.relu(self.mlp1(mean(h)))))
         return self.gate(h if self.project is None else self.project(h), message)
 
 
@@ -55,10 +58,10 @@ class AuthorsStep(nn.Module):
         self.mlp2 = nn.Linear(width, width)
         self.gate = Gate(width)
 
-    def forward(self, h: Tensor, adjacency: Tensor) -> Tensor:
+    def forward(self, h: Tensor, mean: Callable[[Tensor], Tensor]) -> Tensor:
         """H → H'."""
         x = self.before2(torch.relu(self.before_norm(self.before1(h))))
-        message = self.mlp2(torch.relu(self.mlp_norm(self.mlp1(torch.sparse.mm(adjacency, x)))))
+        message = self.mlp2(torch.relu(self.mlp_norm(self.mlp1(mean(x)))))
         return self.gate(x, message)
 
 
@@ -102,7 +105,7 @@ class PaddedLevel(nn.Module):
         read = []
         for number, reader in enumerate(self.reads):
             if len(self.steps):
-                h = self.steps[number](h, adjacency)
+                h = self.steps[number](h, partial(torch.sparse.mm, adjacency))
             read.append(reader(h.view(n_groups, -1, h.shape[1]), mask))
         return torch.relu(self.dense(self.norm(torch.cat(read, dim=1))))
 
@@ -135,13 +138,14 @@ class PaddedMPAD(nn.Module):
 
 
 def copy_weights(packed: nn.Module, padded: nn.Module) -> None:
-    """Give the padded network the packed one's weights: same names, the fused gate products taken apart."""
+    """Give a yardstick the packed network's weights: the fused gate products are taken apart."""
     source, target = packed.state_dict(), {}
     for name, value in padded.state_dict().items():
         if name.startswith("embedding"):
             target[name] = value
             continue
-        ours = name.replace(".steps.", ".rounds.").replace(".reads.", ".readout.attention.")
+        ours = name if name.startswith(("words.", "sentences.", "classes.")) else f"words.{name}"  # PyG's is flat
+        ours = ours.replace(".steps.", ".rounds.").replace(".reads.", ".readout.attention.")
         for part in ("norm", "dense"):  # of the whole level
             for level in ("words", "sentences"):
                 ours = ours.replace(f"{level}.{part}.", f"{level}.readout.{part}.")

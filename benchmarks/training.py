@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -48,6 +49,44 @@ def run() -> list[Row]:
     sentences = _prepare(polarity(768), True)  # 86 % padding, as in the whole corpus; the first 640: 84
     variants: tuple[Variant, ...] = ("sentence-att", "clique", "path")
     rows += [_row(sentences, variant, preset, "15", 64, 4) for preset in PRESETS for variant in variants]
+    rows += [row for preset in PRESETS for row in _against_good_torch(polarity(2_560), preset)]
+    return rows
+
+
+def _against_good_torch(corpus: Corpus, preset: str) -> list[Row]:
+    """Two yardsticks without padding: our own plain operators, and the same network in PyTorch Geometric."""
+    graphs, vocabulary = graphs_of_words(corpus.texts)
+    n_classes = max(corpus.labels) + 1
+    config = MPADConfig(n_classes, 300, vocabulary.n_rows, **PRESETS[preset].network)
+    ours, plain = (our_epoch(config, graphs, corpus.labels) for _ in range(2))
+
+    def reference() -> None:
+        with ops.use("reference"):
+            plain()
+
+    epochs: dict[str, Callable[[], object]] = {"ours": ours, "plain operators": reference}
+    if find_spec("torch_geometric") is not None:
+        from benchmarks import pyg
+
+        network = pyg.PyGMPAD(config, torch.randn(vocabulary.n_rows, 300) * 0.1)
+        optimiser = torch.optim.Adam([parameter for parameter in network.parameters() if parameter.requires_grad])
+        batches = pyg.batches(graphs, corpus.labels, vocabulary.n_rows, _BATCH)
+        epochs["PyTorch Geometric"] = lambda: pyg.train_epoch(network, optimiser, batches)
+    for epoch in epochs.values():
+        epoch()
+    timing = in_turn(epochs, 5)
+    rows = []
+    for name in list(epochs)[1:]:
+        ratios = [theirs / mine for theirs, mine in zip(timing[name].walls, timing["ours"].walls, strict=True)]
+        rows.append(
+            Row(
+                f"epoch, mpad ({preset}), {len(corpus.texts):,} documents of {corpus.name}, against {name}",
+                f"{timing['ours'].wall:.2f} s",
+                f"{timing[name].wall:.2f} s",
+                statistics.median(ratios),
+                note="both packed; PyG's batches are made beforehand" if name == "PyTorch Geometric" else "both packed",
+            )
+        )
     return rows
 
 

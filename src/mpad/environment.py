@@ -42,7 +42,7 @@ def _processor() -> dict[str, str]:
         "compiled code, answering": answering,
         "compiled code, training": training,
         "threads": f"{torch.get_num_threads()} of {os.cpu_count()} cores; those that wait: {waiting}",
-        "precision on a CPU": "float32; float64 where the network is",
+        "precision on a CPU": precision("cpu"),
     }
 
 
@@ -50,5 +50,11 @@ def _gpu() -> dict[str, str]:
     if not torch.cuda.is_available():
         return {"GPU": "none that torch can use"}
     kernels_here = "yes (Triton)" if cuda.available() else "no: Triton is not installed"
-    precision = "float32 sums; products in TF32; factors of weight gradients in bfloat16, where kernels compute them"
-    return {"GPU": torch.cuda.get_device_name(), "GPU kernels": kernels_here, "precision on a GPU": precision}
+    return {"GPU": torch.cuda.get_device_name(), "GPU kernels": kernels_here, "precision on a GPU": precision("cuda")}
+
+
+def precision(device: str) -> str:
+    """How training rounds on a device ("auto": on the one that it would choose), in words."""
+    if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
+        return "float32; float64 where the network is"
+    return "float32 sums; products in TF32; factors of weight gradients in bfloat16, where kernels compute them"

@@ -53,12 +53,13 @@ def digest_file(path: str | Path) -> str:
     return found.hexdigest()[:16]
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of what the numbers hang on."""
+def versions(device: str = "cpu") -> dict[str, str]:
+    """Return the versions that a result depends on, and how numbers are rounded on that device."""
+    from mpad.environment import precision
     from mpad.version import __version__
 
     found = {name: version(name) for name in ("torch", "numpy", "scikit-learn")}
-    return {"mpad": __version__, "python": platform.python_version(), **found}
+    return {"mpad": __version__, "python": platform.python_version(), **found, "precision": precision(device)}
 
 
 def device_name(device: str) -> str:

@@ -142,7 +142,7 @@ class Runner:
             "data": self._corpus(cell).digest,
             "vectors": self._vectors(cell),
             "config": self._config(cell),
-            "versions": provenance.versions(),
+            "versions": provenance.versions(self.device),
             "commit": provenance.commit(),
             "device": device,
         }

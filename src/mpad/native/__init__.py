@@ -7,8 +7,10 @@ MPAD_NATIVE=FILE takes another build, such as one with sanitizers.
 """
 
 import ctypes
+import logging
 import os
 import re
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,17 @@ _nested = {
     if issubclass(value, ctypes.Structure)
 }
 library, missing = _load()
+
+
+@cache
+def report_missing() -> None:
+    """Say once, where compiled code would be used, that there is none; not where somebody has turned it off."""
+    if library is None and os.environ.get("MPAD_NATIVE", "") != "off":
+        logging.getLogger("mpad").warning(
+            "compiled code is not in use (%s): training and answering on a CPU take two to three times as long. "
+            "`mpad info` says which way the numbers take here",
+            missing,
+        )
 
 
 def lanes() -> int:

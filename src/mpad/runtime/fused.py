@@ -25,6 +25,7 @@ _GRAPHS = "node_start", "edge_start", "words", "source", "target", "weight"
 
 def fused_words(config: MPADConfig, level: FoldedLevel, table: WordTable) -> "FusedWords | None":
     """The level as one call; None where that was not built, or does not do what this network does."""
+    native.report_missing()
     gated, apart = config.combine == "gru", config.master_node and not config.master_skip
     if native.library is None or not native.fits(config.hidden) or not gated or apart or not level.steps:
         return None

@@ -17,6 +17,7 @@ from mpad.ops.dispatch import PLAIN
 @cache
 def library() -> Any:
     """The library with torch's own threads; None where either is missing."""
+    native.report_missing()
     if native.library is None:
         return None
     try:  # torch has brought its OpenMP into the process
