@@ -31,13 +31,13 @@ from benchmarks.measure import in_turn
 from benchmarks.results import Row
 from benchmarks.training import our_epoch
 from mpad import runtime
-from mpad.document_model import DocumentModel
 from mpad.graph import graphs_of_words
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig
-from mpad.store import load_model, save_model
+from mpad.pipeline.document_model import DocumentModel
+from mpad.pipeline.store import load_model, save_model
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 from mpad.version import __version__
@@ -151,7 +151,7 @@ def _throughput(path: Path, corpus: Corpus) -> list[Row]:
     return rows
 
 
-def _on_cores(n: int, model: runtime.Runtime, texts: list[str]) -> object:
+def _on_cores(n: int, model: runtime.Pipeline, texts: list[str]) -> object:
     with patch("mpad.runtime.cores.cores", lambda: n):
         return model.predict_proba(texts)
 

@@ -23,12 +23,12 @@ from benchmarks.floor import Machine, measure_machine, step_floor
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import MPADClassifier, cross_validate
-from mpad.baseline import tfidf_svm
+from mpad.baselines.tfidf_svm import tfidf_svm
+from mpad.estimators.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig
-from mpad.presets import PRESETS
 from mpad.training.engine import find_engine
 from mpad.training.examples import make_examples
 from mpad.training.loop import shuffled_batches

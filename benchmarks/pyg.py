@@ -38,7 +38,7 @@ def batches(graphs: PackedGraphs, labels: list[int], n_words: int, size: int) ->
                 y=torch.tensor(labels[k]),
             )
         )
-    return [Batch.from_data_list(documents[start : start + size]) for start in range(0, len(documents), size)]  # type: ignore[arg-type]
+    return [Batch.from_data_list(documents[start : start + size]) for start in range(0, len(documents), size)]
 
 
 class _Mean(MessagePassing):  # type: ignore[misc]

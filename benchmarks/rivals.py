@@ -12,7 +12,7 @@ from benchmarks import results
 from benchmarks.corpus import Corpus, polarity
 from benchmarks.results import Row
 from mpad.experiments.protocol import make_cell, make_estimator, reads_trees
-from mpad.models.rivals import RIVALS
+from mpad.models.baselines import BASELINES
 
 _EPOCHS, _BATCH = 5, 128
 
@@ -21,7 +21,7 @@ def main() -> None:
     """Run everything."""
     corpus = polarity(10_662)
     mpad, rows = _epoch("mpad", corpus, _BATCH), []
-    for name in (name for name in RIVALS if not reads_trees(name)):
+    for name in (name for name in BASELINES if not reads_trees(name)):
         each, by_protocol = _epoch(name, corpus, _BATCH), _epoch(name, corpus)
         print(f"{name}: {1000 * each:.0f} ms an epoch, mpad {1000 * mpad:.0f}", file=sys.stderr, flush=True)
         rows.append(

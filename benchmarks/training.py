@@ -16,11 +16,11 @@ from benchmarks.measure import in_turn, product_rate
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import ops
+from mpad.estimators.presets import PRESETS
 from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig, Variant
-from mpad.presets import PRESETS
 from mpad.text.vocabulary import Vocabulary
 from mpad.training.engine import Engine
 from mpad.training.examples import make_examples

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from mpad.extras import require
 
-TESTED = ["mpad.text", "mpad.io", "mpad.training.checkpoint", "mpad.server", "mpad.model_folder", "mpad.labels"]
+TESTED = [
+    "mpad.text",
+    "mpad.io",
+    "mpad.training.checkpoint",
+    "mpad.server",
+    "mpad.storage.model_folder",
+    "mpad.labels",
+]
 
 
 def main() -> None:

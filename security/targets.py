@@ -175,7 +175,7 @@ def read_checkpoint(data: bytes) -> bool:
 
 def _fit(checkpoint: Path, fingerprint: str) -> None:
     """One epoch more than the seed has; whatever the file says, it is taken for one of these data and settings."""
-    from mpad.text_classifier import TextClassifier
+    from mpad.estimators.text_classifier import TextClassifier
 
     model = _unfitted(max_epochs=3)
     real = TextClassifier._fingerprint
@@ -245,7 +245,7 @@ async def _asked(app: Any, path: str, body: bytes) -> tuple[int, bytes]:
 @cache
 def _app() -> tuple[Any, asyncio.AbstractEventLoop]:
     from mpad.server.app import make_app
-    from mpad.server.served import Served
+    from mpad.server.models import Served
 
     folder = Path(tempfile.mkdtemp()) / "model"
     small_model().save(folder)

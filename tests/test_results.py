@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mpad import zoo
 from mpad.experiments import tables
+from mpad.experiments.protocol import PLAIN
 from mpad.experiments.records import Records
 from mpad.experiments.summary import summarise
 
@@ -32,5 +32,5 @@ def test_the_readme_shows_the_same_numbers(records):
 def test_every_record_says_where_it_comes_from(records):
     for record in records:
         assert record.commit and record.commit != "unknown" and record.device and record.versions
-        assert record.vectors is not None or record.model in {*zoo.PLAIN, "widemlp"}
+        assert record.vectors is not None or record.model in {*PLAIN, "widemlp"}
         assert record.validation_accuracy is None or record.validation_accuracy == max(record.validation_curve)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from mpad.version import __version__
 
 if TYPE_CHECKING:
-    from mpad.classifier import MPADClassifier
-    from mpad.comparison import compare
-    from mpad.cross_validation import cross_validate
     from mpad.datasets import load_dataset
     from mpad.environment import show_versions
+    from mpad.estimators.classifier import MPADClassifier
+    from mpad.estimators.comparison import compare
+    from mpad.estimators.cross_validation import cross_validate
     from mpad.explain import Explanation
     from mpad.graph import PackedGraphs, graphs_of_words
     from mpad.text.readers import read_documents
@@ -34,9 +34,9 @@ _HOME = {
     "read_documents": "mpad.text.readers",
     "graphs_of_words": "mpad.graph",
     "PackedGraphs": "mpad.graph",
-    "MPADClassifier": "mpad.classifier",
-    "cross_validate": "mpad.cross_validation",
-    "compare": "mpad.comparison",
+    "MPADClassifier": "mpad.estimators.classifier",
+    "cross_validate": "mpad.estimators.cross_validation",
+    "compare": "mpad.estimators.comparison",
     "Explanation": "mpad.explain",
     "load_dataset": "mpad.datasets",
     "show_versions": "mpad.environment",

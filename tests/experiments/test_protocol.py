@@ -3,7 +3,7 @@ import pytest
 from mpad import zoo
 from mpad.errors import InputError
 from mpad.experiments import paper
-from mpad.experiments.protocol import BASELINE, MODELS, make_cell, make_estimator, reads_trees, table_models
+from mpad.experiments.protocol import BASELINE, MODELS, PLAIN, make_cell, make_estimator, reads_trees, table_models
 
 
 def test_folds_and_seeds_by_the_dataset():
@@ -30,7 +30,7 @@ def test_what_cannot_be_run_is_told():
 def test_every_row_of_the_tables_is_an_estimator():
     for table in ("table2", "table3"):
         for model in table_models(table):
-            if model not in zoo.PLAIN:
+            if model not in PLAIN:
                 dataset = "sst1" if reads_trees(model) else "imdb"
                 estimator = make_estimator(make_cell(dataset, model), "vectors.bin")
                 assert getattr(estimator, "hidden", 128) == 128

@@ -3,8 +3,8 @@ from dataclasses import replace
 from tests.experiments.test_records import ONE
 
 from mpad.experiments import tables
-from mpad.experiments.counts import count, counted
 from mpad.experiments.summary import summarise
+from mpad.experiments.table1 import count, counted
 
 ALL = [replace(ONE, seed=seed) for seed in range(5)]
 CLIQUE = [replace(one, model="mpad-clique", validation_accuracy=0.95, test_accuracy=0.7) for one in ALL]

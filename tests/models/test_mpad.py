@@ -6,11 +6,11 @@ import torch
 
 from mpad import ops
 from mpad.errors import InputError
+from mpad.estimators.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors, GraphBatch
 from mpad.models.mpad import MPAD
 from mpad.nn.config import VARIANTS, MPADConfig
-from mpad.presets import PRESETS
 
 TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c"]
 

@@ -6,7 +6,7 @@ import torch
 
 from mpad import zoo
 from mpad.errors import InputError, StoreError
-from mpad.models.rivals import RIVALS, find_rival, rival_options
+from mpad.models.baselines import BASELINES, baseline_options, find_baseline
 from mpad.ops import UpdateWeights, gated_update
 from mpad.sequence.batch import WordTensors
 from mpad.text.vocabulary import EncodedCorpus
@@ -31,8 +31,8 @@ def quick(name, **options):
 
 
 def test_every_rival_is_tried_here():
-    trees = {name for name, (network, _) in RIVALS.items() if network.reads_trees}
-    assert set(SMALL) | trees == set(RIVALS) and trees == {"tree-lstm", "drnn"}  # those in test_trees
+    trees = {name for name, (network, _) in BASELINES.items() if network.reads_trees}
+    assert set(SMALL) | trees == set(BASELINES) and trees == {"tree-lstm", "drnn"}  # those in test_trees
 
 
 @pytest.fixture(scope="module", params=list(SMALL))
@@ -90,8 +90,8 @@ def test_what_cannot_be_made_is_told():
     with pytest.raises(InputError, match="'cnn' has no option depth"):
         zoo.make("cnn").set_params(options={"depth": 3}).fit(["a", "b"], [0, 1])
     with pytest.raises(InputError, match="two channels need learn_vectors"):
-        find_rival("cnn")[1](2, 4, 5, channels="two")
-    assert rival_options("dan") == {"layers", "hidden", "word_dropout"}
+        find_baseline("cnn")[1](2, 4, 5, channels="two")
+    assert baseline_options("dan") == {"layers", "hidden", "word_dropout"}
 
 
 def batch_of(*documents, sentences=None):
@@ -104,7 +104,7 @@ def batch_of(*documents, sentences=None):
 
 
 def make(name, width=2, n_words=6, **options):
-    network, config = find_rival(name)
+    network, config = find_baseline(name)
     made = network(config(2, width, n_words, 0.5, name == "widemlp", **options)).eval()
     made.set_vectors(torch.arange(n_words * width, dtype=torch.float32).view(n_words, width) / 10)
     return made
@@ -141,7 +141,7 @@ def test_cnn_cuts_the_weights_of_a_class_down():
 
 @torch.no_grad()
 def test_two_channels_start_alike():
-    network, config = find_rival("cnn")
+    network, config = find_baseline("cnn")
     two = network(config(2, 2, 6, 0.5, True, channels="two", widths=(1,), maps=3)).eval()
     rows = torch.randn(6, 2)
     two.set_vectors(rows)

@@ -8,7 +8,7 @@ import torch
 
 from mpad import zoo
 from mpad.errors import InputError
-from mpad.models.rivals import find_rival
+from mpad.models.baselines import find_baseline
 from mpad.sequence.trees import TreeTensors, pack_trees
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
@@ -17,7 +17,7 @@ NAMES = ("tree-lstm", "drnn")
 
 
 def make(name, **options):
-    network, config = find_rival(name)
+    network, config = find_baseline(name)
     made = network(config(5, 2, 6, 0.5, False, **options)).eval()
     made.set_vectors(torch.arange(12, dtype=torch.float32).view(6, 2) / 10)
     return made

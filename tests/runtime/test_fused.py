@@ -9,7 +9,7 @@ import pytest
 from tests.runtime.test_network import random_model, texts
 
 from mpad import native
-from mpad.presets import PRESETS
+from mpad.estimators.presets import PRESETS
 from mpad.runtime import fused, network, parallel
 
 pytestmark = pytest.mark.skipif(native.library is None, reason="the compiled kernels were not built")

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from mpad import native
-from mpad.document_model import DocumentModel
+from mpad.estimators.presets import PRESETS
 from mpad.graph.build import GraphConfig
 from mpad.labels import Labels
 from mpad.models.mpad import MPAD
 from mpad.nn.config import VARIANTS, MPADConfig
-from mpad.presets import PRESETS
+from mpad.pipeline.document_model import DocumentModel
 from mpad.runtime import network
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary

@@ -6,14 +6,14 @@ import torch
 
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs
-from mpad.models.rivals import RIVALS, find_rival
+from mpad.models.baselines import BASELINES, find_baseline
 from mpad.sequence.batch import WordTensors
 from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_room, round_up
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 
 TEXTS = ["a b. c! d e f g a b", "", "b b", "c", "a. b. c. d.", "e f g e f g a"]
-READING_WORDS = [name for name, (network, _) in RIVALS.items() if not network.reads_trees]
+READING_WORDS = [name for name, (network, _) in BASELINES.items() if not network.reads_trees]
 
 
 def corpus_of(network):
@@ -29,7 +29,7 @@ def corpus_of(network):
 @pytest.mark.parametrize("chosen", [[0, 1, 2, 3], [5], [1], [4, 0, 5]])
 def test_every_network_answers_the_same_and_learns_the_same(name, chosen):
     torch.manual_seed(0)
-    kind, config = find_rival(name)
+    kind, config = find_baseline(name)
     network = kind(config(2, 4, 12, 0.0, True))
     torch.nn.init.normal_(network.vectors)
     network.eval() if name != "dan" else network.train()  # dan drops words by a rate of its own

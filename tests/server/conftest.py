@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from mpad import zoo
 from mpad.server.app import make_app
-from mpad.server.served import load_all
+from mpad.server.models import load_all
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from tests.server.conftest import client_of
 
 from mpad.errors import InputError
 from mpad.server.batching import Batcher
+from mpad.server.errors import Problem
 from mpad.server.limits import Limits
-from mpad.server.problems import Problem
-from mpad.server.served import Scores, load_all
+from mpad.server.models import Scores, load_all
 
 TEXT = "He had the apple. It was not a saw!"
 ENDPOINTS = {"/predict": {"texts": TEXT}, "/explain": {"text": TEXT}, "/what-if": {"text": TEXT}}

@@ -7,17 +7,17 @@ import torch
 from tests.training.test_stack import tasks
 
 from mpad import MPADClassifier, zoo
-from mpad.cross_validation import cross_validate
-from mpad.models.rivals import RIVALS
+from mpad.estimators.cross_validation import cross_validate
+from mpad.estimators.presets import PRESETS
+from mpad.models.baselines import BASELINES
 from mpad.nn.config import VARIANTS
-from mpad.presets import PRESETS
 from mpad.training import loop
 from mpad.training.batches import StaticGraphBatches, StaticSequenceBatches
 from mpad.training.engine import Engine, find_engine
 from mpad.training.loop import train, train_in_turn
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-READING_WORDS = [name for name, (network, _) in RIVALS.items() if not network.reads_trees]
+READING_WORDS = [name for name, (network, _) in BASELINES.items() if not network.reads_trees]
 SMALL = {"cnn": {"maps": 8}, "widemlp": {"vector_size": 32}}
 
 

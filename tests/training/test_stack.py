@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from mpad.errors import InputError
+from mpad.estimators.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import VARIANTS, MPADConfig
-from mpad.presets import PRESETS
 from mpad.training.examples import make_examples
 from mpad.training.loop import train
 from mpad.training.stack import stack_models

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad.cli.data import Data, LabelColumn, TextColumn, labelled
+from mpad.cli.inputs import Data, LabelColumn, TextColumn, labelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
 if TYPE_CHECKING:
-    from mpad.comparison import Scores
+    from mpad.estimators.comparison import Scores
 
 
 def run(
@@ -37,7 +37,7 @@ def run(
     from rich.progress import Progress
 
     from mpad import zoo
-    from mpad.comparison import compare
+    from mpad.estimators.comparison import compare
     from mpad.extras import require
 
     names = [name.strip() for name in models.split(",") if name.strip()]

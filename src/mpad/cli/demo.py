@@ -23,11 +23,11 @@ def run(
 
     console = Console()
     console.print("Reading the documentation of numpy, scipy and scikit-learn …")
-    from mpad.baseline import tfidf_svm
-    from mpad.classifier import MPADClassifier
+    from mpad.baselines.tfidf_svm import tfidf_svm
     from mpad.cli.progress import epoch_bar
     from mpad.datasets import load_dataset
-    from mpad.model_folder import check_destination
+    from mpad.estimators.classifier import MPADClassifier
+    from mpad.storage.model_folder import check_destination
 
     check_destination(out)
     dataset = load_dataset("docstrings")

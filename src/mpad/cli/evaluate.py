@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from mpad.cli.data import Data, LabelColumn, ModelFolder, OwnTokenizer, TextColumn, labelled
+from mpad.cli.inputs import Data, LabelColumn, ModelFolder, OwnTokenizer, TextColumn, labelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
 
@@ -30,7 +30,7 @@ def run(
     from mpad import zoo
     from mpad.cli.progress import in_chunks
     from mpad.errors import InputError
-    from mpad.text_classifier import TextClassifier
+    from mpad.estimators.text_classifier import TextClassifier
 
     classifier = zoo.load(model, device, tokenizer)
     if isinstance(classifier, TextClassifier) and classifier.model_.labels.multilabel:

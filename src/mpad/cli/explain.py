@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from mpad.cli.data import ModelFolder, OwnTokenizer, unlabelled
+from mpad.cli.inputs import ModelFolder, OwnTokenizer, unlabelled
 from mpad.cli.output import Format, as_json, print_rows
 from mpad.io.encoding import decode
 from mpad.text.printable import printable
 
 if TYPE_CHECKING:
-    from mpad.document_model import DocumentModel
     from mpad.explain.explanation import Explanation
+    from mpad.pipeline.document_model import DocumentModel
 
 _PICTURES = (".svg", ".png", ".pdf")
 
@@ -92,7 +92,7 @@ def run(
     if text == "-":
         text = decode("standard input", sys.stdin.buffer.read())
     from mpad.explain import explain
-    from mpad.store import load_model
+    from mpad.pipeline.store import load_model
 
     with Console(stderr=True).status("explaining …"):  # shown where somebody is watching
         explanation = explain(load_model(model, tokenizer=tokenizer)[0], text, label, method or DEFAULT)
@@ -103,12 +103,14 @@ def _refuse(model: Path, text: str, out: Path | None, together: bool) -> None:
     """Say at once what cannot come to an end."""
     from mpad.errors import InputError
     from mpad.extras import require
-    from mpad.model_folder import read_kind
-    from mpad.models.rivals import RIVALS
+    from mpad.registry import REGISTRY, find_kind
+    from mpad.storage.model_folder import read_kind
 
     kind = read_kind(model)
-    if kind != "mpad" and kind not in RIVALS:
-        raise InputError(f"{model}: a '{kind}' cannot be explained; mpad and hn-att can")
+    entry = find_kind(kind)
+    if entry is None or not entry.is_network:
+        can = ", ".join(name for name, entry in REGISTRY.items() if entry.explained_by)
+        raise InputError(f"{model}: a '{kind}' cannot be explained; these can: {can}")
     if out is not None and out.suffix.lower() in _PICTURES:
         require("matplotlib", extra="plots")
     if not together and len(text) < 4096 and "\0" not in text and Path(text).is_file():
@@ -155,9 +157,9 @@ def _keywords(explanation: "Explanation") -> str:
 
 
 def _graph_model(folder: Path, tokenizer: str | None) -> "DocumentModel":
-    from mpad.document_model import DocumentModel
     from mpad.errors import InputError
-    from mpad.store import load_model
+    from mpad.pipeline.document_model import DocumentModel
+    from mpad.pipeline.store import load_model
 
     loaded, _ = load_model(folder, tokenizer=tokenizer)
     if not isinstance(loaded, DocumentModel):

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpad.cli.data import Data, LabelColumn, TextColumn, labelled
+from mpad.cli.inputs import Data, LabelColumn, TextColumn, labelled
 
 if TYPE_CHECKING:
-    from mpad.rivals.plain import PlainClassifier
-    from mpad.text_classifier import TextClassifier
+    from mpad.baselines.base import PlainClassifier
+    from mpad.estimators.text_classifier import TextClassifier
 
 
 def run(
@@ -48,13 +48,13 @@ def run(
     every epoch all that is needed to go on is written to OUT.checkpoint: if the machine goes down, the same command
     with --resume ends with the model that it would have had.
     """
-    from mpad.model_folder import check_destination
+    from mpad.storage.model_folder import check_destination
 
     check_destination(out)
     from mpad import zoo
     from mpad.cli.progress import epoch_bar
     from mpad.errors import InputError
-    from mpad.text_classifier import TextClassifier
+    from mpad.estimators.text_classifier import TextClassifier
 
     shared = {
         "vectors": vectors,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mpad.cli.data import OwnTokenizer
+from mpad.cli.inputs import OwnTokenizer
 from mpad.cli.output import Format, print_rows
 from mpad.cli.output import as_json as as_json_line
 from mpad.errors import MissingExtra
@@ -30,8 +30,8 @@ def run(
         _show(dict(environment()), "this installation", as_json)
         return
     from mpad import zoo
-    from mpad.model_folder import open_model
-    from mpad.text_classifier import TextClassifier
+    from mpad.estimators.text_classifier import TextClassifier
+    from mpad.storage.model_folder import open_model
 
     files = open_model(model, lambda files: files)
     checked = "none: written before there were any" if files.sums is None else f"right, of {len(files.sums)} files"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mpad.cli import compare, corpora, demo, evaluate, explain, fit, info, predict, reproduce, serve
+from mpad.cli import compare, data, demo, evaluate, explain, fit, info, predict, reproduce, serve
 from mpad.errors import DataWarning, MPADError
 from mpad.text.printable import printable
 from mpad.version import __version__
@@ -41,7 +41,7 @@ def options(
 for module in (demo, fit, predict, evaluate, explain, info, compare, reproduce, serve):
     app.command(module.__name__.rpartition(".")[2])(module.run)
 
-app.add_typer(corpora.app, name="data")
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

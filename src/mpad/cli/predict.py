@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpad.cli.data import ModelFolder, OwnTokenizer, TextColumn, unlabelled
+from mpad.cli.inputs import ModelFolder, OwnTokenizer, TextColumn, unlabelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
 if TYPE_CHECKING:
-    from mpad.runtime import Runtime
-    from mpad.text_model import TextModel
+    from mpad.pipeline.text_model import TextModel
+    from mpad.runtime import Pipeline
 
 
 def run(
@@ -43,27 +43,29 @@ def _answers(
     model: Path, device: str, tokenizer: str | None, chunks: list[list[str]]
 ) -> tuple[list[str], list[str], list[list[float]]]:
     """Classes, and of each document its label (or labels) and, where the model has them, its probabilities."""
-    from mpad.model_folder import read_kind
+    from mpad.registry import find_kind
+    from mpad.storage.model_folder import read_kind
 
-    if device == "cpu" and read_kind(model) == "mpad":  # starts fastest: torch alone takes two seconds to import
+    entry = find_kind(read_kind(model))
+    if device == "cpu" and entry is not None and entry.without_torch:  # torch alone takes two seconds to import
         from mpad import runtime
 
         return _from_logits(runtime.load(model, tokenizer), chunks)
     from mpad import zoo
-    from mpad.text_classifier import TextClassifier
+    from mpad.estimators.text_classifier import TextClassifier
 
     found = zoo.load(model, device, tokenizer)
     if isinstance(found, TextClassifier):
         return _from_logits(found.model_, chunks)
     named = [str(label) for chunk in chunks for label in found.predict(chunk)]
     probabilities: list[list[float]] = [[] for _ in named]
-    if hasattr(found, "predict_proba"):
+    if entry is not None and entry.probabilities:
         probabilities = [row for chunk in chunks for row in found.predict_proba(chunk).tolist()]
     return [str(label) for label in found.classes_], named, probabilities
 
 
 def _from_logits(
-    model: "Runtime | TextModel", chunks: list[list[str]]
+    model: "Pipeline | TextModel", chunks: list[list[str]]
 ) -> tuple[list[str], list[str], list[list[float]]]:
     import numpy as np
 

@@ -123,7 +123,7 @@ def _count(datasets: list[str], vectors: str | None, out: Path) -> None:
     from rich.progress import track
 
     from mpad.experiments import paper
-    from mpad.experiments.counts import count
+    from mpad.experiments.table1 import count
 
     chosen = datasets or present(tuple(paper.TABLE_1))
     for name in track(chosen, description="counting", console=Console(stderr=True)):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from mpad.cli.data import OwnTokenizer
+from mpad.cli.inputs import OwnTokenizer
 from mpad.io.encoding import decode
 
 
@@ -67,10 +67,10 @@ def run(
     require("fastapi", extra="serve")
     from mpad.errors import InputError
     from mpad.server.app import make_app
-    from mpad.server.door import to_stderr
     from mpad.server.limits import Limits
+    from mpad.server.middleware import to_stderr
+    from mpad.server.models import load_all
     from mpad.server.protocol import limited_protocol, listen
-    from mpad.server.served import load_all
 
     key = None
     if api_key_file is not None:

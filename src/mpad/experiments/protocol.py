@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpad import zoo
+from mpad.baselines.base import PlainClassifier
 from mpad.datasets.catalogue import CATALOGUE, FOLDS
 from mpad.errors import InputError
+from mpad.estimators.text_classifier import TextClassifier
 from mpad.experiments import paper
-from mpad.models.rivals import RIVALS
-from mpad.rivals.plain import PlainClassifier
+from mpad.registry import REGISTRY
 from mpad.text.vectors import CORPUS
-from mpad.text_classifier import TextClassifier
 
 _LARGE = ("imdb", "sst1", "sst2", "yelp2013")
 _LONG = ("imdb", "yelp2013")
@@ -52,7 +52,9 @@ _RIVALS: dict[str, dict[str, Any]] = {
     "texting": {},
     "widemlp": {"vectors": None, "vector_size": 1024},
 }
-MODELS = (*zoo.MPAD_VARIANTS, *_ABLATIONS, *_RIVALS, *zoo.PLAIN)  # what can be run today
+PLAIN = tuple(name for name, entry in REGISTRY.items() if not entry.is_network)
+_VARIANTS = tuple(name for name, entry in REGISTRY.items() if entry.kind == "mpad")
+MODELS = (*_VARIANTS, *_ABLATIONS, *_RIVALS, *PLAIN)  # what can be run today
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Cell:
     @property
     def setting(self) -> dict[str, Any]:
         """What tells this cell's records from others' of the same dataset and model."""
-        preset = None if self.model in zoo.PLAIN or self.model in _RIVALS else self.preset
+        preset = None if self.model in PLAIN or self.model in _RIVALS else self.preset
         return {
             "preset": preset,
             "tokenizer": words_of(self.model, self.tokenizer),
@@ -100,7 +102,7 @@ def make_cell(
         folds, seeds = range(n_folds or 10), range(n_seeds or 1)
     else:  # one split: "3 folds" of it are 3 seeds
         folds, seeds = range(1), range(n_seeds or n_folds or 5)
-    if model in zoo.PLAIN:
+    if model in PLAIN:
         seeds = range(1)  # nothing is chosen by chance, or only once
     return Cell(dataset, model, folds=tuple(folds), seeds=tuple(seeds), **setting)
 
@@ -126,18 +128,20 @@ def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClass
 
 def words_of(model: str, tokenizer: str) -> str | None:
     """Whose words a model reads: those of the tokenizer, unless it brings its own or reads trees."""
-    return None if model in zoo.PLAIN else "trees" if reads_trees(model) else tokenizer
+    return None if model in PLAIN else "trees" if reads_trees(model) else tokenizer
 
 
 def reads_trees(model: str) -> bool:
     """Whether a model reads parse trees instead of text."""
-    return model in RIVALS and RIVALS[model][0].reads_trees
+    return model in REGISTRY and REGISTRY[model].reads == "trees"
 
 
 def make_plain(cell: Cell, vectors: str | None) -> PlainClassifier:
     """The unfitted estimator of a cell without a network."""
     needs = {"vectors": vectors} if cell.model == "wmd" else {}
-    return zoo.PLAIN[cell.model](**(_checked(cell, needs) if needs else {}))
+    made = zoo.make(cell.model, **(_checked(cell, needs) if needs else {}))
+    assert isinstance(made, PlainClassifier)
+    return made
 
 
 def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:
@@ -152,5 +156,5 @@ def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:
 def table_models(table: str) -> tuple[str, ...]:
     """The rows of a table that can be run."""
     rows = paper.TABLE_2 if table == "table2" else paper.TABLE_3
-    today = ["widemlp", "texting", *zoo.PLAIN] if table == "table2" else [BASELINE]
+    today = ["widemlp", "texting", *PLAIN] if table == "table2" else [BASELINE]
     return tuple(dict.fromkeys([*[row for row in rows if row in MODELS], *today]))

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mpad import zoo
-from mpad.baseline import tfidf_svm_config
-from mpad.cross_validation import cross_validate_in_turn
+from mpad.baselines.tfidf_svm import tfidf_svm_config
 from mpad.datasets import load_dataset
 from mpad.datasets.trees import load_trees
+from mpad.estimators.cross_validation import cross_validate_in_turn
+from mpad.estimators.text_classifier import TextClassifier
 from mpad.experiments import provenance
-from mpad.experiments.protocol import BASELINE, Cell, make_estimator, make_plain, reads_trees
+from mpad.experiments.protocol import BASELINE, PLAIN, Cell, make_estimator, make_plain, reads_trees
 from mpad.experiments.records import Record, Records, fingerprint
 from mpad.experiments.splits import SplitCorpus, split
-from mpad.store import as_json
+from mpad.pipeline.store import as_json
 from mpad.text.vectors import CORPUS
-from mpad.text_classifier import TextClassifier
 from mpad.training.progress import Sink, silent
 
 Run = tuple[int, int]  # fold, seed
@@ -51,7 +50,7 @@ class Runner:
         if not missing:
             return
         corpus = self._corpus(cell)
-        for record in (self._plain if cell.model in zoo.PLAIN else self._network)(cell, corpus, missing, sink):
+        for record in (self._plain if cell.model in PLAIN else self._network)(cell, corpus, missing, sink):
             self.records.add(record)
             done(record)
 
@@ -117,7 +116,7 @@ class Runner:
         """Everything that decides what comes out, seed and device aside."""
         if cell.model == BASELINE:
             return tfidf_svm_config()
-        plain = cell.model in zoo.PLAIN
+        plain = cell.model in PLAIN
         estimator = make_plain(cell, self.vectors) if plain else self._estimator(cell)
         found = {name: as_json(value) for name, value in estimator.get_params(deep=False).items()}
         if found.get("vectors") not in (None, CORPUS):
@@ -126,7 +125,7 @@ class Runner:
 
     def _vectors(self, cell: Cell) -> str | None:
         """The word vectors of a cell, in words."""
-        plain = cell.model in zoo.PLAIN
+        plain = cell.model in PLAIN
         estimator = make_plain(cell, self.vectors) if plain else self._estimator(cell)
         given = getattr(estimator, "vectors", None)
         if given is None or given == CORPUS:

@@ -6,10 +6,10 @@ from pathlib import Path
 from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.statistics import Statistics
 from mpad.experiments import paper
-from mpad.experiments.counts import counted, vectors_counted
 from mpad.experiments.protocol import BASELINE, make_cell, words_of
 from mpad.experiments.records import Record
 from mpad.experiments.summary import Setting, Summary, summarise
+from mpad.experiments.table1 import counted, vectors_counted
 
 Cells = dict[Setting, Summary]
 MAIN = "authors"  # the preset of the tables that have room for one

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.assemble import assemble
 from mpad.explain.document import Dissected, dissect
@@ -11,7 +10,8 @@ from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceW
 from mpad.explain.methods import METHODS, check_method, weigh
 from mpad.explain.sequence import explain_by_attention
 from mpad.explain.weights import PartWeights
-from mpad.text_model import TextModel
+from mpad.pipeline.document_model import DocumentModel
+from mpad.pipeline.text_model import TextModel
 
 __all__ = ["DEFAULT", "METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
 

@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.document_model import DocumentModel
 from mpad.graph.build import build_graphs
 from mpad.graph.packed import PackedGraphs
+from mpad.pipeline.document_model import DocumentModel
 from mpad.text.tokenizer import Tokens
 from mpad.text.vocabulary import EncodedCorpus
 

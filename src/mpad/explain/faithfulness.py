@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.document import Dissected, dissect
 from mpad.explain.methods import weigh
+from mpad.pipeline.document_model import DocumentModel
 
 SHARES = np.linspace(0.0, 1.0, 11)
 _RANDOM_ORDERS = 5

@@ -52,7 +52,7 @@ def _complete(integrate: Callable[[int], tuple[Weights, float]]) -> tuple[Weight
 
 def _words(document: Dissected, one: CorpusTensors, column: int, points: int) -> tuple[Weights, float]:
     """Weight of each node, and F(words as they are) − F(no words)."""
-    table = document.model.network.vectors.detach()[one.words.long()]
+    table = document.model.network.vectors.detach()[one.words.long()].float()
 
     def growth(alphas: Tensor, rows: Tensor) -> Tensor:
         return _log_odds(document, _faded(one, len(alphas)), column, rows)
@@ -70,7 +70,7 @@ def _words(document: Dissected, one: CorpusTensors, column: int, points: int) ->
 
 def _edges(document: Dissected, one: CorpusTensors, column: int, points: int) -> tuple[Weights, float]:
     """Weight of each edge, and F(all edges) − F(none)."""
-    table = document.model.network.vectors.detach()[one.words.long()]
+    table = document.model.network.vectors.detach()[one.words.long()].float()
 
     def growth(alphas: Tensor, carried: Tensor) -> Tensor:
         batch = _faded(one, len(alphas))

@@ -55,7 +55,7 @@ def embedding_linear(table: Tensor, words: Words, weights: list[Tensor], state: 
     row = index.clamp(min=0).long() if padded else index
     if table.ndim == 3:
         row = row + torch.arange(len(table), device=table.device)[:, None] * table.shape[1]
-    x = functional.embedding(row, table.flatten(0, -2))
+    x = functional.embedding(row, table.flatten(0, -2)).to(weights[0].dtype)  # a table may be of half precision
     if padded:
         x = x * (index >= 0)[..., None]
     if state.seeds is not None:

@@ -20,18 +20,18 @@ from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
 from mpad.inputs import as_texts
 from mpad.labels import Labels
-from mpad.model_folder import VECTORS, ModelFiles, open_model, read_network
 from mpad.runtime.answer import Answer
 from mpad.runtime.network import Network
+from mpad.storage.model_folder import VECTORS, ModelFiles, open_model, read_network
 from mpad.text.tokenizer import Tokenizer, saved_tokenizer
 from mpad.text.vocabulary import Vocabulary
 
-__all__ = ["Answer", "Network", "Runtime", "load"]
+__all__ = ["Answer", "Network", "Pipeline", "load"]
 
 
 @dataclass(frozen=True)
-class Runtime:
-    """A trained model that reads raw text, for prediction only."""
+class Pipeline:
+    """Text → label as one value, without torch: what the estimator, the server and the command line answer by."""
 
     tokenizer: Tokenizer
     vocabulary: Vocabulary
@@ -57,16 +57,16 @@ class Runtime:
         return self.labels.decide(self.logits(texts))
 
 
-def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None) -> Runtime:
+def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None) -> Pipeline:
     """Read a model folder; `tokenizer` hands in a function that the model was trained with."""
 
-    def read(files: ModelFiles) -> Runtime:
+    def read(files: ModelFiles) -> Pipeline:
         found = read_network(files)
         config = found.mpad_config()
         chosen = saved_tokenizer(found.tokenizer, tokenizer)
         tensors = found.tensors(config.tensor_shapes())
         vectors = tensors.pop(VECTORS)
         network = Network(config, tensors, vectors)
-        return Runtime(chosen, found.vocabulary, found.graph or GraphConfig(), network, found.labels)
+        return Pipeline(chosen, found.vocabulary, found.graph or GraphConfig(), network, found.labels)
 
     return open_model(folder, read)

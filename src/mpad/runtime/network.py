@@ -31,7 +31,7 @@ class Network:
 
     @np.errstate(invalid="ignore", over="ignore")  # numbers beyond all bounds are told by `Labels`, of the answer
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
-        self.config = config
+        self.config, self.weights, self.vectors = config, weights, vectors
         self._words = fold_level(weights, "words", config, config.steps, config.master_node)
         self._sentences: FoldedLevel | None = None
         if config.hierarchical:

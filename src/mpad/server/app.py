@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from mpad.server.batching import Batcher
 from mpad.server.docs import docs_page
-from mpad.server.door import Door, to_stderr
-from mpad.server.drawn import drawn
+from mpad.server.errors import Problem
 from mpad.server.limits import Limits
-from mpad.server.problems import Problem
+from mpad.server.middleware import Door, to_stderr
+from mpad.server.models import Served
 from mpad.server.schemas import (
     Error,
     ExplainRequest,
@@ -30,7 +30,7 @@ from mpad.server.schemas import (
     PredictResponse,
     WhatIfRequest,
 )
-from mpad.server.served import Served
+from mpad.server.serialize import drawn
 from mpad.version import __version__
 
 _NAMED = ("missing", "extra_forbidden")  # problems with a field that is not where it should be, or should not be

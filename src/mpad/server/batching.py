@@ -5,8 +5,8 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from mpad.server.problems import Problem
-from mpad.server.served import Scores, Served
+from mpad.server.errors import Problem
+from mpad.server.models import Scores, Served
 
 _TOGETHER = 512  # documents in one pass: more only makes the first of them wait
 _SHORT = 30_000  # characters, a few milliseconds: handing a pass to the thread would cost more than it frees

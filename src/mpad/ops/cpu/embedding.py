@@ -48,7 +48,11 @@ def embedding_linear(table: Tensor, words: Words, weights: list[Tensor], state: 
 
 def _mapped(table: Tensor, index: Tensor, masters: int, weights: list[Tensor], mask: _Mask) -> tuple[Tensor, ...]:
     words, place = distinct(index, masters, table.shape[0])
-    rows = _Rows.apply(table.contiguous(), words, *mask)  # type: ignore[no-untyped-call]
+    table = table.contiguous()
+    if table.requires_grad:
+        rows = _Rows.apply(table, words, *mask)  # type: ignore[no-untyped-call]
+    else:
+        rows = _dropped_rows(table, words, False, *mask)
     mapped: tuple[Tensor, ...] = _Mapped.apply(rows, place, *weights)  # type: ignore[no-untyped-call]
     return mapped
 

@@ -1,0 +1,1 @@
+"""Baselines that are no networks of ours, behind the same interface."""

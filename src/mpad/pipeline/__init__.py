@@ -1,0 +1,1 @@
+"""The whole flow as one value, text → label, and its folder."""

