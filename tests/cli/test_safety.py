@@ -149,7 +149,7 @@ def test_a_huge_window_is_no_hang(mpad, data, tmp_path):
 def test_a_rival_is_not_explained(mpad, data, tmp_path):
     assert mpad("fit", data, "--out", tmp_path / "svm", "--model", "tfidf-svm")[0] == 0
     code, _, said = mpad("explain", tmp_path / "svm", "an apple")
-    assert code == 1 and "a 'tfidf-svm' cannot be explained; mpad and hn-att can" in said
+    assert code == 1 and "a 'tfidf-svm' cannot be explained; these can: mpad, mpad-sentence-att" in said
     assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
     code, _, said = mpad("explain", tmp_path / "m", data)
     assert code == 1 and "is a file: explain its documents together by --corpus" in said

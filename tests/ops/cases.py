@@ -1,6 +1,7 @@
 """Every operator × option, as arguments for its reference and its implementations."""
 
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import torch
@@ -156,7 +157,7 @@ def cuda_round_cases(device):
     for kind in KINDS[:3]:
         yield cuda(f"paper, {kind}", kind=kind, width=6)
     yield cuda("paper, first map given", kind="words", width=64, given=True)
-    yield cuda("paper, wider than its kernels", False, kind="words", width=72)
+    yield cuda("paper, wider than one kernel", kind="words", width=72)
     yield cuda("paper, neighbours only", False, kind="words", width=6, gate=False)
     yield cuda("authors, put together of smaller operators", False, 1e-3, kind="words", width=6, **AUTHORS)
     yield cuda("paper, clique", False, kind="clique", width=6)
@@ -167,16 +168,15 @@ def cuda_round_cases(device):
             return [x, graphs_of(kind, batch)]
 
         yield Case("aggregate", kind, "CUDA", arguments, tolerance=1e-4)
-    for relu in (True, False):
-        for mapped in (True, False):
+    for relu, mapped, width in product((True, False), (True, False), (6, 72)):
 
-            def update(relu=relu, mapped=mapped):
-                parts = round_weights(6, 6, (2,), device=device)
-                last = (parts.w2, parts.b2) if mapped else (None, None)
-                h, x = randn(2, 9, 6, device=device), randn(2, 9, 6, device=device)
-                return [h, x, UpdateWeights(*last, *parts[-4:]), relu]
+        def update(relu=relu, mapped=mapped, width=width):
+            parts = round_weights(width, width, (2,), device=device)
+            last = (parts.w2, parts.b2) if mapped else (None, None)
+            h, x = randn(2, 9, width, device=device), randn(2, 9, width, device=device)
+            return [h, x, UpdateWeights(*last, *parts[-4:]), relu]
 
-            yield Case("gated_update", f"relu {relu}, mapped {mapped}", "CUDA", update, tolerance=1e-4)
+        yield Case("gated_update", f"{width} wide, relu {relu}, mapped {mapped}", "CUDA", update, tolerance=1e-4)
 
 
 # ── Readout ──

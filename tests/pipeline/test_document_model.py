@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from mpad import MPADClassifier
+from mpad import MPADClassifier, runtime
+from mpad.pipeline.document_model import DocumentModel
 
 
 def test_no_texts_no_answers(fitted_flat):
@@ -82,3 +83,16 @@ def test_fits_in_several_threads_are_those_of_one(fruit_corpus):
         found = list(pool.map(fit, range(12)))
     assert all(np.array_equal(one, found[0]) for one in found)
     assert torch.equal(torch.random.get_rng_state(), state)  # nobody else's generator was touched
+
+
+def test_a_pipeline_and_its_network_share_their_numbers(fitted, tmp_path):
+    """The server answers without torch and explains with it: one copy of the weights."""
+    fitted.save(tmp_path / "model")
+    pipeline = runtime.load(tmp_path / "model")
+    model = DocumentModel.of(pipeline)
+    assert model._in_numpy is pipeline.network and model.pipeline.network is pipeline.network
+    assert model.network.vectors.data_ptr() == pipeline.network.vectors.__array_interface__["data"][0]
+    texts = ["an apple a day", ""]
+    packed = model.pack(texts)
+    assert np.allclose(model.answer_by_torch(packed).logits, pipeline.logits(texts), atol=1e-4)
+    assert np.allclose(model.pipeline.predict_proba(texts), fitted.predict_proba(texts), atol=1e-4)

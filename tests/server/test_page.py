@@ -129,12 +129,12 @@ def test_taking_an_edge_out_moves_the_probabilities(page, models):
 def test_everything_works_by_keyboard(page):
     field = page.one("#text")
     field.click()
-    field.send_keys("an apple here", Keys.CONTROL, Keys.ENTER)
+    field.send_keys("a hammer here", Keys.CONTROL, Keys.ENTER)
     page.wait(lambda: page.all(".word") and not page.one("#said").text)
     before = page.probability()
     page.browser.execute_script("document.querySelector('.word').focus()")
     page.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
-    assert page.browser.switch_to.active_element.text == "apple"
+    assert page.browser.switch_to.active_element.text == "hammer"
     page.browser.switch_to.active_element.send_keys(Keys.ENTER)
     page.wait(lambda: page.probability() != before)
     node = page.one("[data-node='0']")

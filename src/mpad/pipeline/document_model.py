@@ -55,9 +55,13 @@ class DocumentModel(TextModel):
         """The same model with its network in torch, too, over the very same numbers: no second copy of them."""
         numbers = pipeline.network
         network = MPAD(numbers.config).eval()
-        network.load_state_dict({name: _shared(value) for name, value in numbers.weights.items()}, assign=True)
+        tensors = {name: _shared(value) for name, value in numbers.weights.items()}
         vectors = _shared(numbers.vectors)
-        network.vectors = torch.nn.Parameter(vectors) if numbers.config.learn_vectors else vectors
+        if numbers.config.learn_vectors:
+            tensors["vectors"] = vectors
+        else:
+            network.set_vectors(vectors)
+        network.load_state_dict(tensors, assign=True)
         model = cls(pipeline.tokenizer, pipeline.vocabulary, pipeline.graph_config, network, pipeline.labels)
         places = _places(network)
         object.__setattr__(model, "_made", _Made(numbers, places, _stamp(places)))

@@ -23,7 +23,7 @@ from mpad.training.engine import Engine
 from mpad.training.progress import EpochReport
 from mpad.training.stopping import BestWeights, Judge
 
-_FORMAT = 1
+_FORMAT = 2  # 1: other names of the engine's tensors
 _KEY = "mpad_checkpoint"  # of the file's metadata
 _BEST = "best."
 

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mpad.ops.cuda import takes
+from mpad.ops.cuda import takes, wide_gate
 from mpad.ops.cuda.accumulators import zeros
 from mpad.ops.cuda.gate_weights import gate_weight_gradients
 from mpad.ops.cuda.kernel import kernel
@@ -140,7 +140,7 @@ def _backward(
 
 def gated_update(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> Any:
     """H, X → H'."""
-    if h.ndim != 3 or h.shape[-1] > WIDEST or not takes(h, x, *weights):
+    if h.ndim != 3 or not takes(h, x, *weights):
         return NotImplemented
     return _GatedUpdate.apply(h, x, relu, *weights)
 
@@ -162,11 +162,10 @@ class _GatedUpdate(torch.autograd.Function):
         return d_h, d_x, None, *d_weights
 
 
-Saved = tuple[Tensor, Tensor, Tensor]  # M; R, Z, C side by side; R ⊙ H
-
-
-def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> tuple[Tensor, Saved]:
+def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> tuple[Tensor, wide_gate.Saved]:
     """H', and what the derivative needs."""
+    if h.shape[-1] > WIDEST:
+        return wide_gate.update_forward(h, x, weights, relu)
     rows, width = h.shape[-2:]
     w2, b2, bias, *maps = weights
     updated, message, reset_h = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for _ in range(3))
@@ -182,13 +181,15 @@ def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> 
 
 
 def update_backward(
-    g: Tensor, h: Tensor, x: Tensor, saved: Saved, weights: UpdateWeights, relu: bool, before: bool = False
+    g: Tensor, h: Tensor, x: Tensor, saved: wide_gate.Saved, weights: UpdateWeights, relu: bool, before: bool = False
 ) -> tuple[Tensor, Tensor, tuple[Tensor | None, ...], Tensor | None]:
     """Gradients of H; of X; of the weights; of a bias before X.
 
     `before`: X is ReLU(· + b); its gradient is that of what stands in the brackets, and the last is b's.
     """
     g = g if g.stride(-1) == 1 else g.contiguous()
+    if h.shape[-1] > WIDEST:
+        return wide_gate.update_backward(g, h, x, saved, weights, relu, before)
     message, rzc, reset_h = saved
     rows, width = h.shape[-2:]
     maps, has_map = weights[3:], weights.w2 is not None

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.aggregate import run
-from mpad.ops.cuda.gate import WIDEST, update_backward, update_forward
+from mpad.ops.cuda.gate import update_backward, update_forward
 from mpad.ops.graph import Graph, StaticWordGraph
 from mpad.ops.linear import linear
 from mpad.ops.message_passing import RoundWeights, UpdateWeights
@@ -26,13 +26,7 @@ def message_round(
 ) -> Any:
     """Rounds over graphs of words without norms; others are put together of smaller operators."""
     plain = weights.before2 is None and weights.gamma is None and weights.bias is not None and relu
-    if (
-        h is None
-        or not isinstance(graph, StaticWordGraph)
-        or not plain
-        or h.shape[-1] > WIDEST
-        or not takes(h, *weights)
-    ):
+    if h is None or not isinstance(graph, StaticWordGraph) or not plain or not takes(h, *weights):
         return NotImplemented
     x = linear(h, weights.w1) if x is None else x
     update = weights.w2, weights.b2, weights.bias, weights.w, weights.u, weights.v
