@@ -29,11 +29,12 @@ from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig
+from mpad.training.config import TrainingConfig
 from mpad.training.engine import find_engine
 from mpad.training.examples import make_examples
 from mpad.training.loop import shuffled_batches
 from mpad.training.progress import EpochReport
-from mpad.training.task import Task, TrainingConfig
+from mpad.training.task import Task
 
 _FOLDS, _EPOCHS, _BATCH = 10, 60, 128
 

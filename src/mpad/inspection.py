@@ -154,7 +154,7 @@ def text_findings(texts: Sequence[str], labels: Sequence[str] | None) -> Iterato
         given: dict[str, set[str]] = defaultdict(set)
         for key, label in zip(keys, labels, strict=True):
             given[key].add(label)
-        torn = [key for key, found in given.items() if key and len(found) > 1]
+        torn = [key for key, result in given.items() if key and len(result) > 1]
         if torn:
             yield Finding("texts with more than one label", len(torn), _cut(texts[first[torn[0]]]), "decide for one")
     empty = [number for number, text in enumerate(texts) if not text.strip()]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpad import MPADClassifier
-from mpad.explain.document import dissect
+from mpad.explain.document import trace_document
 from mpad.explain.gradients import gradient_weights
 from mpad.explain.methods import weigh
 from mpad.explain.occlusion import log_odds
@@ -37,7 +37,7 @@ def lead(model, graphs):
 
 def test_the_weights_of_words_add_up(model):
     """To what all word vectors together bring: checked against a model whose vectors are all zero."""
-    document = dissect(model, TEXT)
+    document = trace_document(model, TEXT)
     parts = gradient_weights(document, 0)
     import copy
 
@@ -50,7 +50,7 @@ def test_the_weights_of_words_add_up(model):
 
 def test_edges_add_up_to_what_they_bring_together(model):
     """Without renormalisation, silenced edges are edges that are not there."""
-    document = dissect(model, TEXT)
+    document = trace_document(model, TEXT)
     edges = gradient_weights(document, 0).edges
     assert len(edges) == len(document.graphs.source)
     if not model.network.config.renormalise:
@@ -62,7 +62,7 @@ def test_edges_add_up_to_what_they_bring_together(model):
 
 def test_a_single_edge_is_worth_what_its_message_brings(model):
     """One edge in all: its weight is the whole difference, whatever the denominators."""
-    document = dissect(model, "apple saw")
+    document = trace_document(model, "apple saw")
     if len(document.graphs.source) != 1:
         pytest.skip("both directions are edges here")
     (weight,) = gradient_weights(document, 0).edges
@@ -70,7 +70,7 @@ def test_a_single_edge_is_worth_what_its_message_brings(model):
 
 
 def test_it_agrees_with_occlusion_on_what_tells(fitted_flat):
-    document = dissect(fitted_flat.model_, "it was the plum that he had")
+    document = trace_document(fitted_flat.model_, "it was the plum that he had")
     gradients, occlusion = (weigh(document, 0, method).words for method in ("gradients", "occlusion"))
     assert gradients.argmax() == occlusion.argmax() == 3
 

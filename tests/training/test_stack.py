@@ -12,10 +12,11 @@ from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.training.config import TrainingConfig
 from mpad.training.examples import make_examples
 from mpad.training.loop import train
 from mpad.training.stack import stack_models
-from mpad.training.task import Task, TrainingConfig
+from mpad.training.task import Task
 
 DEVICE = "cpu"
 

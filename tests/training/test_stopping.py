@@ -1,10 +1,10 @@
 import torch
 
-from mpad.training.stopping import BestWeights, Judge
+from mpad.training.stopping import BestWeights, EarlyStopping
 
 
 def test_best_by_accuracy_then_loss():
-    judge = Judge(patience=3)
+    judge = EarlyStopping(patience=3)
     for epoch, (accuracy, loss, is_best) in enumerate(
         [(0.5, 1.0, True), (0.6, 1.0, True), (0.6, 0.9, True), (0.6, 0.95, False)], start=1
     ):

@@ -43,8 +43,8 @@ class MiniLM(ProbableClassifier):
             _KNOWN.clear()
             new = list(dict.fromkeys(texts))
         if new:
-            found = _encoder().encode(new, batch_size=self.batch_size, show_progress_bar=False)
-            _KNOWN.update(zip(new, np.asarray(found, np.float32), strict=True))
+            result = _encoder().encode(new, batch_size=self.batch_size, show_progress_bar=False)
+            _KNOWN.update(zip(new, np.asarray(result, np.float32), strict=True))
         return np.array([_KNOWN[text] for text in texts], np.float64)
 
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:

@@ -103,16 +103,16 @@ class SPGK(PlainClassifier):
         ones = np.ones(len(graphs.source))
         step = sparse.csr_matrix((ones, (graphs.target + shift, graphs.source + shift)), shape=(n, n))
         nodes, value = np.arange(n), np.ones(n)
-        found, seen = [(nodes, nodes, value)], sparse.identity(n, format="csr")
+        result, seen = [(nodes, nodes, value)], sparse.identity(n, format="csr")
         reached = step
         for length in range(1, self.depth + 1):
             fresh = (reached - reached.multiply(seen)).tocoo()  # pairs that no shorter path links
             fresh.eliminate_zeros()
-            found.append((fresh.row, fresh.col, np.full(fresh.nnz, 1.0 / length)))
+            result.append((fresh.row, fresh.col, np.full(fresh.nnz, 1.0 / length)))
             pattern = sparse.csr_matrix((np.ones(fresh.nnz), (fresh.row, fresh.col)), shape=(n, n))
             seen = seen + pattern
             reached = ((pattern @ step) > 0).astype(float).tocsr()
-        row, column, values = (np.concatenate(part) for part in zip(*found, strict=True))
+        row, column, values = (np.concatenate(part) for part in zip(*result, strict=True))
         ids = graphs.words.astype(np.int64)
         pairs = ids[row] * words.n_rows + ids[column]
         return self._matrix(owner[row], pairs, values, len(texts))

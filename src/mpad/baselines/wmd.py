@@ -72,10 +72,10 @@ class WMD(PlainClassifier):
             raise InputError("'wmd' needs word vectors: name their file as vectors=...")
         require("ot", extra="baselines")
         vocabulary, _ = learn_vocabulary(texts, KimTokenizer())
-        found = load_vectors(self.vectors, vocabulary, extra=50_000)
-        assert found.known is not None
-        words = [word for word, known in zip(found.vocabulary.words, found.known, strict=True) if known]
-        rows = found.rows[: len(found.vocabulary)][found.known].astype(np.float16)  # as they will be saved
+        result = load_vectors(self.vectors, vocabulary, extra=50_000)
+        assert result.known is not None
+        words = [word for word, known in zip(result.vocabulary.words, result.known, strict=True) if known]
+        rows = result.rows[: len(result.vocabulary)][result.known].astype(np.float16)  # as they will be saved
         self._take(words, rows, targets)
         self._remember([self._cloud(text) for text in texts])
         self.neighbours_ = self.neighbours or self._choose(targets)
@@ -110,8 +110,8 @@ class WMD(PlainClassifier):
 
     def _scores(self, texts: list[str]) -> NDArray[Any]:
         everything = np.arange(len(self.clouds_))
-        found = [self._nearest(self._cloud(text), everything, self.neighbours_) for text in texts]
-        return np.array([_vote(self.targets_[rows], len(self.labels_)) for rows in found])
+        result = [self._nearest(self._cloud(text), everything, self.neighbours_) for text in texts]
+        return np.array([_vote(self.targets_[rows], len(self.labels_)) for rows in result])
 
     def _nearest(self, cloud: Cloud, among: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         """The k nearest of some training documents, nearest first."""

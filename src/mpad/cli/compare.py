@@ -7,6 +7,7 @@ import typer
 
 from mpad.cli.inputs import Data, LabelColumn, TextColumn, labelled
 from mpad.cli.output import Format, FormatOption, print_rows
+from mpad.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from mpad.estimators.comparison import Scores
@@ -19,8 +20,10 @@ def run(
     label: LabelColumn = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     vectors: Annotated[str | None, typer.Option(help="A file of word vectors, for the networks.")] = None,
-    max_epochs: Annotated[int, typer.Option(help="Epochs at most, of the networks.")] = 200,
-    patience: Annotated[int, typer.Option(help="Epochs without progress before a network stops.")] = 20,
+    max_epochs: Annotated[int, typer.Option(help="Epochs at most, of the networks.")] = TrainingConfig.max_epochs,
+    patience: Annotated[
+        int | None, typer.Option(help="Epochs without progress before a network stops.")
+    ] = TrainingConfig.patience,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the accuracies to this file (.png, .svg, .pdf).")] = None,
@@ -62,10 +65,10 @@ def run(
             if not console.is_terminal:
                 console.print(f"{name}: fold {fold + 1} of {folds}", highlight=False)
 
-        found = compare(chosen, texts, labels, folds=folds, seed=seed, done=done)
-    print_rows(_COLUMNS, [_row(scores, exact=form is not Format.table) for scores in found], form)
+        result = compare(chosen, texts, labels, folds=folds, seed=seed, done=done)
+    print_rows(_COLUMNS, [_row(scores, exact=form is not Format.table) for scores in result], form)
     if plot is not None:
-        _draw(found, plot)
+        _draw(result, plot)
         typer.echo(f"wrote {plot}", err=True)
 
 
@@ -85,17 +88,17 @@ def _row(scores: "Scores", exact: bool) -> list[Any]:
     return [scores.name, *numbers, (p if exact else "" if p is None else f"{p:.3f}")]
 
 
-def _draw(found: "list[Scores]", file: Path) -> None:
+def _draw(result: "list[Scores]", file: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 0.6 + 0.5 * len(found)), layout="constrained", dpi=120)
+    figure = Figure(figsize=(6, 0.6 + 0.5 * len(result)), layout="constrained", dpi=120)
     axes = figure.subplots()
-    places = range(len(found))
-    means = [100 * float(scores.accuracy.mean()) for scores in found]
-    axes.errorbar(means, places, xerr=[100 * scores.margin for scores in found], fmt="o", color="#0072b2", capsize=4)
-    for place, scores in zip(places, found, strict=True):
+    places = range(len(result))
+    means = [100 * float(scores.accuracy.mean()) for scores in result]
+    axes.errorbar(means, places, xerr=[100 * scores.margin for scores in result], fmt="o", color="#0072b2", capsize=4)
+    for place, scores in zip(places, result, strict=True):
         axes.plot(100 * scores.accuracy, [place] * len(scores.accuracy), ".", color="#999999", zorder=0)
-    axes.set_yticks(list(places), [scores.name for scores in found])
+    axes.set_yticks(list(places), [scores.name for scores in result])
     axes.invert_yaxis()
     axes.set_xlabel("accuracy, % (dots: folds; bars: 95 % intervals of the mean)")
     axes.grid(axis="x", alpha=0.3)

@@ -108,17 +108,17 @@ def _check_files(names: list[str], text: str | None, label: str | None, form: Fo
     files = [read_documents(name, text, label, need_labels=label is not None) for name in names]
     rows: list[list[Any]] = []
     for name, documents in zip(names, files, strict=True):
-        found = [inspection.Finding("documents", len(documents))]
+        result = [inspection.Finding("documents", len(documents))]
         if documents.labels is not None:
-            found.append(inspection.Finding("classes", len(set(documents.labels))))
-            found += inspection.label_findings(documents.labels)
-        found += inspection.text_findings(documents.texts, documents.labels)
-        found += inspection.kinds_of_text(documents.texts)
-        rows += [[name, one.what, one.number, one.example, one.cure] for one in found]
+            result.append(inspection.Finding("classes", len(set(documents.labels))))
+            result += inspection.label_findings(documents.labels)
+        result += inspection.text_findings(documents.texts, documents.labels)
+        result += inspection.kinds_of_text(documents.texts)
+        rows += [[name, one.what, one.number, one.example, one.cure] for one in result]
     if len(files) == 2:
         both = f"{names[0]}, {names[1]}"
-        found = list(inspection.leaks(files[0].texts, files[1].texts)) or [inspection.Finding("documents in both", 0)]
-        rows += [[both, one.what, one.number, one.example, one.cure] for one in found]
+        result = list(inspection.leaks(files[0].texts, files[1].texts)) or [inspection.Finding("documents in both", 0)]
+        rows += [[both, one.what, one.number, one.example, one.cure] for one in result]
     print_rows(["file", "what", "how many", "for example", "what to do"], rows, form)
 
 

@@ -181,9 +181,9 @@ def _check(model: "DocumentModel", texts: list[str], methods: list[str] | None, 
     for method in methods or ():
         check_method(method)
     with document_bar(len(texts), "explaining") as done:
-        found = measure(model, texts, methods or METHODS, done=done)
+        result = measure(model, texts, methods or METHODS, done=done)
     if view is View.json:
-        typer.echo(as_json([asdict(one) for one in found]))
+        typer.echo(as_json([asdict(one) for one in result]))
         return
 
     def pm(value: float, error: float) -> str:
@@ -197,12 +197,12 @@ def _check(model: "DocumentModel", texts: list[str], methods: list[str] | None, 
             "" if one.method == RANDOM else pm(one.gain, one.gain_error),
             f"{1000 * one.seconds:.0f}" if one.seconds else "",
         ]
-        for one in found
+        for one in result
     ]
     columns = ["method", "deletion (lower)", "insertion (higher)", "gain over random", "ms a document"]
-    typer.echo(f"areas under the curve of the label's probability, {found[0].documents:,} documents, ± 95 %")
+    typer.echo(f"areas under the curve of the label's probability, {result[0].documents:,} documents, ± 95 %")
     print_rows(columns, rows, Format.table)
-    typer.echo(f"most faithful here: {best(found).method}")
+    typer.echo(f"most faithful here: {best(result).method}")
 
 
 def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | None) -> None:
@@ -210,12 +210,12 @@ def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | 
     from mpad.explain.corpus import corpus_view
 
     with document_bar(len(texts), "explaining") as done:
-        found = corpus_view(model, texts, method, done=done)
+        result = corpus_view(model, texts, method, done=done)
     if view is View.json:
-        plain: list[dict[str, Any]] = [{**asdict(one), "label": str(one.label)} for one in found]
+        plain: list[dict[str, Any]] = [{**asdict(one), "label": str(one.label)} for one in result]
         typer.echo(as_json(plain))
         return
-    for one in found:
+    for one in result:
         typer.echo(f"\n{printable(str(one.label))}: {one.documents:,} documents")
         rows = [[t.text, t.weight, t.documents, t.example] for t in (*one.words, *one.edges)]
         if rows:
@@ -225,13 +225,13 @@ def _corpus(model: "DocumentModel", texts: list[str], method: str, view: View | 
 def _drift(model: "DocumentModel", before: list[str], now: list[str], view: View | None) -> None:
     from mpad.explain.drift import drift
 
-    found = drift(model, before, now)
+    result = drift(model, before, now)
     if view is View.json:
-        typer.echo(as_json([asdict(one) for one in found]))
+        typer.echo(as_json([asdict(one) for one in result]))
         return
     rows = [
         [one.what, one.first, one.second, f"{one.difference:+.4f} ± {one.error:.4f}", "*" if one.clear else ""]
-        for one in found
+        for one in result
     ]
     print_rows(
         [f"mean of {len(before):,} and {len(now):,} documents", "there", "here", "difference", ""], rows, Format.table

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpad.cli.inputs import Data, LabelColumn, TextColumn, labelled
+from mpad.estimators.presets import DEFAULT_PRESET
+from mpad.graph.build import GraphConfig
+from mpad.nn.config import MPADConfig
+from mpad.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from mpad.baselines.base import PlainClassifier
@@ -19,18 +23,20 @@ def run(
     label: LabelColumn = None,
     model: Annotated[str, typer.Option(help="mpad, or a rival: cnn, dan, hn-att, tfidf-svm …")] = "mpad",
     variant: Annotated[str, typer.Option(help="Of mpad: mpad, sentence-att, clique or path.")] = "mpad",
-    preset: Annotated[str, typer.Option(help="paper or authors.")] = "paper",
+    preset: Annotated[str, typer.Option(help="paper or authors.")] = DEFAULT_PRESET,
     vectors: Annotated[str | None, typer.Option(help="A file of word vectors, or 'corpus'.")] = None,
     tokenizer: Annotated[str, typer.Option(help="kim, kim-cased, unicode or module:function.")] = "kim",
-    steps: Annotated[int, typer.Option(help="Rounds of messages.")] = 2,
-    hidden: Annotated[int, typer.Option(help="Width of the network.")] = 64,
-    window: Annotated[int, typer.Option(help="Size of the co-occurrence window.")] = 2,
+    steps: Annotated[int, typer.Option(help="Rounds of messages.")] = MPADConfig.steps,
+    hidden: Annotated[int, typer.Option(help="Width of the network.")] = MPADConfig.hidden,
+    window: Annotated[int, typer.Option(help="Size of the co-occurrence window.")] = GraphConfig.window,
     directed: Annotated[bool, typer.Option(help="Edges point with the text.")] = True,
-    max_epochs: Annotated[int, typer.Option(help="Epochs at most.")] = 200,
-    patience: Annotated[int, typer.Option(help="Epochs without progress before stopping.")] = 20,
-    batch_size: Annotated[int, typer.Option(help="Documents a step.")] = 128,
-    learning_rate: Annotated[float, typer.Option(help="Adam's step size.")] = 0.001,
-    dropout: Annotated[float, typer.Option(help="Share of dropped activations.")] = 0.5,
+    max_epochs: Annotated[int, typer.Option(help="Epochs at most.")] = TrainingConfig.max_epochs,
+    patience: Annotated[
+        int | None, typer.Option(help="Epochs without progress before stopping.")
+    ] = TrainingConfig.patience,
+    batch_size: Annotated[int, typer.Option(help="Documents a step.")] = TrainingConfig.batch_size,
+    learning_rate: Annotated[float, typer.Option(help="Adam's step size.")] = TrainingConfig.learning_rate,
+    dropout: Annotated[float, typer.Option(help="Share of dropped activations.")] = MPADConfig.dropout,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike, however rare.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,

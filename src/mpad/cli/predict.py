@@ -54,14 +54,14 @@ def _answers(
     from mpad import zoo
     from mpad.estimators.text_classifier import TextClassifier
 
-    found = zoo.load(model, device, tokenizer)
-    if isinstance(found, TextClassifier):
-        return _from_logits(found.model_, chunks)
-    named = [str(label) for chunk in chunks for label in found.predict(chunk)]
+    result = zoo.load(model, device, tokenizer)
+    if isinstance(result, TextClassifier):
+        return _from_logits(result.model_, chunks)
+    named = [str(label) for chunk in chunks for label in result.predict(chunk)]
     probabilities: list[list[float]] = [[] for _ in named]
     if entry is not None and entry.probabilities:
-        probabilities = [row for chunk in chunks for row in found.predict_proba(chunk).tolist()]
-    return [str(label) for label in found.classes_], named, probabilities
+        probabilities = [row for chunk in chunks for row in result.predict_proba(chunk).tolist()]
+    return [str(label) for label in result.classes_], named, probabilities
 
 
 def _from_logits(

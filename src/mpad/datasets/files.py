@@ -32,8 +32,8 @@ def find_files(name: str) -> dict[str, Path] | None:
     entry = CATALOGUE[name]
     for folder in data_folders():
         for own in (name, *entry.folders):
-            found = {part: _first(folder / own, part) for part in entry.parts}
-            present = {part: file for part, file in found.items() if file is not None}
+            result = {part: _first(folder / own, part) for part in entry.parts}
+            present = {part: file for part, file in result.items() if file is not None}
             if present:
                 missing = [part for part in entry.parts if part not in present]
                 if missing:
@@ -83,12 +83,12 @@ def check_parts(name: str, parts: dict[str, Documents], source: Path) -> None:
     expected = CATALOGUE[name].classes
     known = sorted({label for documents in parts.values() for label in documents.labels or []})
     for part, documents in parts.items():
-        found = sorted(set(documents.labels or []))
-        if not len(documents) or (part in ("train", "all") and len(found) != expected) or len(known) != expected:
+        result = sorted(set(documents.labels or []))
+        if not len(documents) or (part in ("train", "all") and len(result) != expected) or len(known) != expected:
             shown = ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
             raise DataFileError(
                 f"{source}: expected {expected} classes in every part of '{name}'; '{part}' has {len(documents):,} "
-                f"documents of {len(found)} classes (in all: {shown or 'none'}); nothing was written"
+                f"documents of {len(result)} classes (in all: {shown or 'none'}); nothing was written"
             )
 
 

@@ -54,7 +54,7 @@ def describe(dataset: Dataset, tokenizer: str = "kim", vectors: str | Path | Non
         vocabulary=len(vocabulary),
         pretrained=None if vectors is None else _pretrained(vocabulary.words, Path(vectors)),
         duplicates=len(keys) - len(with_labels),
-        two_labels=sum(len(found) > 1 for found in with_labels.values()),
+        two_labels=sum(len(result) > 1 for result in with_labels.values()),
         leaked=sum(key in known for key in tested),
         empty=int((lengths == 0).sum()),
     )

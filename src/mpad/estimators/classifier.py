@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.estimators.presets import find_preset
+from mpad.estimators.presets import DEFAULT_PRESET, find_preset
 from mpad.estimators.text_classifier import TextClassifier
 from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
@@ -18,7 +18,7 @@ from mpad.nn.config import MPADConfig, Variant
 from mpad.pipeline.document_model import DocumentModel
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.task import TrainingConfig
+from mpad.training.config import TrainingConfig
 
 
 class MPADClassifier(TextClassifier):
@@ -61,10 +61,10 @@ class MPADClassifier(TextClassifier):
         self,
         variant: Variant = "mpad",
         *,
-        preset: str = "paper",
-        steps: int = 2,
-        hidden: int = 64,
-        window: int = 2,
+        preset: str = DEFAULT_PRESET,
+        steps: int = MPADConfig.steps,
+        hidden: int = MPADConfig.hidden,
+        window: int = GraphConfig.window,
         directed: bool = True,
         weighting: Literal["count", "distance"] = "count",
         master_node: bool = True,
@@ -76,11 +76,11 @@ class MPADClassifier(TextClassifier):
         vector_size: int = 100,
         extra_words: int = 50_000,
         min_count: int = 1,
-        max_epochs: int = 200,
-        patience: int | None = 20,
-        batch_size: int = 128,
-        learning_rate: float = 0.001,
-        dropout: float = 0.5,
+        max_epochs: int = TrainingConfig.max_epochs,
+        patience: int | None = TrainingConfig.patience,
+        batch_size: int = TrainingConfig.batch_size,
+        learning_rate: float = TrainingConfig.learning_rate,
+        dropout: float = MPADConfig.dropout,
         validation_fraction: float = 0.1,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         device: str = "auto",

@@ -61,7 +61,7 @@ def compare(
     if not 2 <= folds <= rarest:
         raise InputError(f"folds must be from 2 to {rarest}, the documents of the rarest class, not {folds}")
     splits = list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth))
-    found: list[Scores] = []
+    result: list[Scores] = []
     for name, model in models.items():
         rows, size = [], 0.0
         for fold, (training, test) in enumerate(splits):
@@ -71,10 +71,10 @@ def compare(
                 size = _megabytes(fitted)
             done(name, fold)
         accuracy, f1, fit, predict = np.array(rows).T
-        p_value = _p_value(accuracy - found[0].accuracy, len(splits[0][1]) / len(splits[0][0])) if found else None
+        p_value = _p_value(accuracy - result[0].accuracy, len(splits[0][1]) / len(splits[0][0])) if result else None
         speed = len(texts) / float(predict.sum())
-        found.append(Scores(name, accuracy, f1, fit, speed, size, p_value))
-    return found
+        result.append(Scores(name, accuracy, f1, fit, speed, size, p_value))
+    return result
 
 
 def _run(

@@ -40,6 +40,9 @@ PRESETS = {
 }
 
 
+DEFAULT_PRESET = "paper"
+
+
 def find_preset(name: str) -> Preset:
     """Give the preset of that name."""
     if name not in PRESETS:

@@ -12,11 +12,11 @@ from mpad.estimators.text_classifier import TextClassifier
 from mpad.explain.explanation import Explanation
 from mpad.labels import Labels
 from mpad.models.baselines import baseline_options, find_baseline
-from mpad.models.network import Network
+from mpad.models.network import Network, NetworkConfig
 from mpad.pipeline.sequence_model import SequenceModel
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.task import TrainingConfig
+from mpad.training.config import TrainingConfig
 
 
 class SequenceClassifier(TextClassifier):
@@ -43,11 +43,11 @@ class SequenceClassifier(TextClassifier):
         learn_vectors: bool = False,
         extra_words: int = 50_000,
         min_count: int = 1,
-        max_epochs: int = 200,
-        patience: int | None = 20,
+        max_epochs: int = TrainingConfig.max_epochs,
+        patience: int | None = TrainingConfig.patience,
         batch_size: int = 64,
-        learning_rate: float = 0.001,
-        dropout: float = 0.5,
+        learning_rate: float = TrainingConfig.learning_rate,
+        dropout: float = NetworkConfig.dropout,
         validation_fraction: float = 0.1,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         device: str = "auto",

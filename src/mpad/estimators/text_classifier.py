@@ -27,12 +27,13 @@ from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.text.vectors import CORPUS, WordVectors, load_vectors, random_vectors, train_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.checkpoint import Checkpoint, check_free, read_checkpoint
+from mpad.training.config import TrainingConfig
 from mpad.training.device import find_device
 from mpad.training.examples import make_examples
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import Sink, silent, to_stderr
-from mpad.training.task import Task, TrainingConfig
+from mpad.training.task import Task
 from mpad.version import __version__
 
 

@@ -45,8 +45,8 @@ def _cell(cells: Cells, dataset: str, model: str) -> Summary | None:
 
 def _steps(figure: Any, cells: Cells) -> bool:
     """Accuracy against the number of message-passing steps, with 95 % intervals, beside the paper's."""
-    found = {name: [_cell(cells, name, model) for model in _STEPS] for name in paper.TABLE_3_DATASETS}
-    complete = {name: [cell for cell in row if cell] for name, row in found.items() if all(row)}
+    result = {name: [_cell(cells, name, model) for model in _STEPS] for name in paper.TABLE_3_DATASETS}
+    complete = {name: [cell for cell in row if cell] for name, row in result.items() if all(row)}
     figure.set_size_inches(3.2 * max(1, len(complete)), 3.2)
     for axes, (name, row) in zip(np.atleast_1d(_panels(figure, len(complete))), complete.items(), strict=True):
         steps = range(1, len(_STEPS) + 1)

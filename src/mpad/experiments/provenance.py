@@ -34,10 +34,10 @@ def _git(*arguments: str) -> str:
 
 def digest(texts: Iterable[str], labels: Iterable[str]) -> str:
     """A few digits that change with any document, any label, and their order."""
-    found = sha256()
+    result = sha256()
     for text, label in zip(texts, labels, strict=True):
-        found.update(f"{label}\t{text}\n".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()[:16]
+        result.update(f"{label}\t{text}\n".encode("utf-8", "surrogatepass"))
+    return result.hexdigest()[:16]
 
 
 def digest_file(path: str | Path) -> str:
@@ -47,10 +47,10 @@ def digest_file(path: str | Path) -> str:
         raise VectorFileError(f"{path}: no such file; expected word vectors (word2vec, GloVe, fastText or .npz)")
     size = path.stat().st_size
     with path.open("rb") as file:
-        found = sha256(str(size).encode() + file.read(_ENDS))
+        result = sha256(str(size).encode() + file.read(_ENDS))
         file.seek(max(0, size - _ENDS))
-        found.update(file.read())
-    return found.hexdigest()[:16]
+        result.update(file.read())
+    return result.hexdigest()[:16]
 
 
 def versions(device: str = "cpu") -> dict[str, str]:
@@ -58,8 +58,8 @@ def versions(device: str = "cpu") -> dict[str, str]:
     from mpad.environment import precision
     from mpad.version import __version__
 
-    found = {name: version(name) for name in ("torch", "numpy", "scikit-learn")}
-    return {"mpad": __version__, "python": platform.python_version(), **found, "precision": precision(device)}
+    result = {name: version(name) for name in ("torch", "numpy", "scikit-learn")}
+    return {"mpad": __version__, "python": platform.python_version(), **result, "precision": precision(device)}
 
 
 def device_name(device: str) -> str:
@@ -68,8 +68,8 @@ def device_name(device: str) -> str:
 
     from mpad.training.device import find_device
 
-    found = find_device(device)
-    return torch.cuda.get_device_name(found) if found.type == "cuda" else f"{found.type}, {os.cpu_count()} cores"
+    result = find_device(device)
+    return torch.cuda.get_device_name(result) if result.type == "cuda" else f"{result.type}, {os.cpu_count()} cores"
 
 
 def describe_vectors(path: str | Path) -> str:

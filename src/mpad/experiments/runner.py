@@ -118,10 +118,10 @@ class Runner:
             return tfidf_svm_config()
         plain = cell.model in PLAIN
         estimator = make_plain(cell, self.vectors) if plain else self._estimator(cell)
-        found = {name: as_json(value) for name, value in estimator.get_params(deep=False).items()}
-        if found.get("vectors") not in (None, CORPUS):
-            found["vectors"] = provenance.digest_file(found["vectors"])
-        return {name: value for name, value in found.items() if name not in ("device", "random_state", "verbose")}
+        matched = {name: as_json(value) for name, value in estimator.get_params(deep=False).items()}
+        if matched.get("vectors") not in (None, CORPUS):
+            matched["vectors"] = provenance.digest_file(matched["vectors"])
+        return {name: value for name, value in matched.items() if name not in ("device", "random_state", "verbose")}
 
     def _vectors(self, cell: Cell) -> str | None:
         """The word vectors of a cell, in words."""

@@ -71,9 +71,9 @@ def _grouped(dataset: Dataset, labels: Sequence[str]) -> list[Split]:
     """Equal texts stand on one side of every line: between training and test, and between training and validation."""
     groups = np.array(text_groups(dataset.train))
     folds = StratifiedGroupKFold(_FOLDS, shuffle=True, random_state=0).split(labels, labels, groups)
-    found = []
+    result = []
     for training, test in folds:
         inner = GroupShuffleSplit(1, test_size=0.1, random_state=0)
         kept, held = next(inner.split(training, groups=groups[training]))
-        found.append(Split(training[kept], training[held], test))
-    return found
+        result.append(Split(training[kept], training[held], test))
+    return result

@@ -41,8 +41,8 @@ def summarise(records: Iterable[Record]) -> dict[Setting, Summary]:
     for record in records:
         cells[record.setting][record.key[-1]].append(record)
     return {
-        setting: _summary(max(found.values(), key=lambda own: (len(own), max(record.when for record in own))))
-        for setting, found in cells.items()
+        setting: _summary(max(result.values(), key=lambda own: (len(own), max(record.when for record in own))))
+        for setting, result in cells.items()
     }
 
 
@@ -50,7 +50,9 @@ def _summary(records: Sequence[Record]) -> Summary:
     by_fold: dict[int, list[float]] = defaultdict(list)
     for record in records:
         by_fold[record.fold].append(100 * record.test_accuracy)
-    accuracies = np.array([np.mean(found) for found in by_fold.values()] if len(by_fold) > 1 else by_fold.popitem()[1])
+    accuracies = np.array(
+        [np.mean(result) for result in by_fold.values()] if len(by_fold) > 1 else by_fold.popitem()[1]
+    )
     folds = len({record.fold for record in records})
     mean, n = float(accuracies.mean()), len(accuracies)
     deviation = float(accuracies.std(ddof=1)) if n > 1 else 0.0

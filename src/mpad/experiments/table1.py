@@ -32,20 +32,20 @@ def count(dataset: str, vectors: str | None, folder: Path) -> None:
 def counted(folder: Path) -> dict[str, dict[str, Statistics]]:
     """What was counted: the statistics of each dataset by tokenizer."""
     return {
-        name: {tokenizer: Statistics(**found[tokenizer]) for tokenizer in TOKENIZERS}
-        for name, found in _read(folder).items()
+        name: {tokenizer: Statistics(**result[tokenizer]) for tokenizer in TOKENIZERS}
+        for name, result in _read(folder).items()
     }
 
 
 def vectors_counted(folder: Path) -> set[str]:
     """The vector files that words were looked up in."""
-    return {found["vectors"] for found in _read(folder).values() if found["vectors"]}
+    return {result["vectors"] for result in _read(folder).values() if result["vectors"]}
 
 
 def _read(folder: Path) -> dict[str, dict[str, Any]]:
     file = folder / "statistics.json"
     try:
-        found: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        result: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except ValueError as error:
         raise DataFileError(f"{file}: not the counts that mpad reproduce table1 writes: {error}") from None
-    return found
+    return result

@@ -54,13 +54,13 @@ def table_1(folder: Path) -> str:
     """Statistics beside the printed ones; case is kept where that brings the vocabulary nearer to the paper's."""
     header = ["dataset", "training", "test", "classes", "mean words", "most", "vocabulary", "with a vector"]
     rows = []
-    found = counted(folder)
+    result = counted(folder)
     for name, printed in paper.TABLE_1.items():
-        if name not in found:
+        if name not in result:
             ours = None
         else:
-            kept = min(found[name], key=lambda tokenizer: abs(found[name][tokenizer].vocabulary - printed.vocabulary))
-            ours = found[name][kept]
+            kept = min(result[name], key=lambda tokenizer: abs(result[name][tokenizer].vocabulary - printed.vocabulary))
+            ours = result[name][kept]
         cased = " (case kept)" if ours is not None and kept == "kim-cased" else ""
         rows.append([CATALOGUE[name].title + cased, *_beside(printed, ours)])
     header += ["duplicates", "two labels", "test in training", "empty"]
@@ -108,8 +108,8 @@ def table_2(cells: Cells) -> str:
     for preset in sorted({setting[2] for setting in cells if setting[2] is not None}):
         best = {name: _best(cells, name, preset) for name in datasets}
         for model in _VARIANTS:
-            found = [_ours(_find(cells, name, model, preset), best[name] == model) for name in datasets]
-            rows.append([f"{_TITLES[model]}, `{preset}`", *found])
+            result = [_ours(_find(cells, name, model, preset), best[name] == model) for name in datasets]
+            rows.append([f"{_TITLES[model]}, `{preset}`", *result])
     header = ["accuracy, %", *[CATALOGUE[name].title for name in datasets]]
     return (
         _table(header, rows)
@@ -153,9 +153,9 @@ def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
     """Each cell in full: how many runs, how they scatter, and how far from the printed number they are."""
     order = {name: place for place, name in enumerate(CATALOGUE)}
     wanted = None if only is None else {*only, *[(name, BASELINE) for name, _ in only]}
-    shown = {setting: found for setting, found in cells.items() if wanted is None or setting[:2] in wanted}
-    found = sorted(shown.items(), key=lambda item: (order.get(item[0][0], len(order)), str(item[0])))
-    return _table(_DETAILS, [_detail(*item) for item in found]) + f"\n{_provenance(shown)}\n"
+    shown = {setting: result for setting, result in cells.items() if wanted is None or setting[:2] in wanted}
+    result = sorted(shown.items(), key=lambda item: (order.get(item[0][0], len(order)), str(item[0])))
+    return _table(_DETAILS, [_detail(*item) for item in result]) + f"\n{_provenance(shown)}\n"
 
 
 _DETAILS = (
@@ -164,21 +164,21 @@ _DETAILS = (
 )
 
 
-def _detail(setting: Setting, found: Summary) -> list[str]:
+def _detail(setting: Setting, result: Summary) -> list[str]:
     dataset, model, preset, tokenizer, grouped = setting
     words = [preset, "case kept" if tokenizer == "kim-cased" else None, "folds grouped by text" if grouped else None]
     printed = None if grouped else paper.printed(model, dataset)
     apart = ["", ""]
     if isinstance(printed, float):
-        apart = [f"{found.mean - printed:+.2f}", f"{found.differs(printed):+.1f}"]
+        apart = [f"{result.mean - printed:+.2f}", f"{result.differs(printed):+.1f}"]
     return [
         dataset,
         model,
         ", ".join(word for word in words if word),
-        str(len(found.records)),
-        "" if found.validation is None else f"{found.validation:.2f}",
-        f"{found.mean:.2f} ± {found.margin:.2f}",
-        f"{found.deviation:.2f}",
+        str(len(result.records)),
+        "" if result.validation is None else f"{result.validation:.2f}",
+        f"{result.mean:.2f} ± {result.margin:.2f}",
+        f"{result.deviation:.2f}",
         _printed(model, dataset) if not grouped else "",
         *apart,
     ]
@@ -190,23 +190,23 @@ def _find(cells: Cells, dataset: str, model: str, preset: str | None) -> Summary
 
 def _best(cells: Cells, dataset: str, preset: str) -> str | None:
     """The variant with the best validation accuracy: nothing is chosen by test documents."""
-    found = {model: _find(cells, dataset, model, preset) for model in _VARIANTS}
-    whole = {model: cell for model, cell in found.items() if cell is not None and not _lacking(cell)}
+    result = {model: _find(cells, dataset, model, preset) for model in _VARIANTS}
+    whole = {model: cell for model, cell in result.items() if cell is not None and not _lacking(cell)}
     known = {model: cell.validation for model, cell in whole.items() if cell.validation is not None}
     return max(known, key=lambda model: known[model]) if known else None
 
 
-def _ours(found: Summary | None, best: bool = False) -> str:
-    if found is None:
+def _ours(result: Summary | None, best: bool = False) -> str:
+    if result is None:
         return ""
-    partly = f" ({len(found.records)} runs)" if _lacking(found) else ""
-    return f"{found.mean:.2f} ± {found.margin:.2f}{partly}{chr(92) + '*' if best else ''}"
+    partly = f" ({len(result.records)} runs)" if _lacking(result) else ""
+    return f"{result.mean:.2f} ± {result.margin:.2f}{partly}{chr(92) + '*' if best else ''}"
 
 
-def _lacking(found: Summary) -> int:
+def _lacking(result: Summary) -> int:
     """How many of a cell's folds and seeds have not been run."""
-    one = found.records[0]
-    done = {(record.fold, record.seed) for record in found.records}
+    one = result.records[0]
+    done = {(record.fold, record.seed) for record in result.records}
     return len(set(make_cell(one.dataset, one.model).runs) - done) if one.dataset in CATALOGUE else 0
 
 
@@ -216,7 +216,7 @@ def _printed(model: str, dataset: str) -> str:
 
 
 def _provenance(cells: Cells) -> str:
-    records = [record for found in cells.values() for record in found.records]
+    records = [record for result in cells.values() for record in result.records]
     if not records:
         return "There are no records yet."
     vectors = "; ".join(sorted({record.vectors for record in records if record.vectors}))

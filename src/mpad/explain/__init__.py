@@ -5,7 +5,7 @@ from typing import Any
 
 from mpad.errors import InputError
 from mpad.explain.assemble import assemble
-from mpad.explain.document import Dissected, dissect
+from mpad.explain.document import TracedDocument, trace_document
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.methods import METHODS, check_method, weigh
 from mpad.explain.sequence import explain_by_attention
@@ -25,7 +25,7 @@ def explain(model: TextModel, text: str, label: Any = None, method: str = DEFAUL
         if method != "attention":
             raise InputError(f"a '{model.kind}' can be explained by attention alone so far: method='attention'")
         return explain_by_attention(model, text, None if label is None else _column(model, label))
-    document = dissect(model, text)
+    document = trace_document(model, text)
     output = model.answer(document.graphs)
     probabilities = model.labels.probabilities(output.logits)[0]
     column = int(probabilities.argmax()) if label is None else _column(model, label)
@@ -35,14 +35,14 @@ def explain(model: TextModel, text: str, label: Any = None, method: str = DEFAUL
 
 
 def _column(model: TextModel, label: Any) -> int:
-    found = [k for k, known in enumerate(model.labels.classes.tolist()) if known == label or str(known) == str(label)]
-    if not found:
+    result = [k for k, known in enumerate(model.labels.classes.tolist()) if known == label or str(known) == str(label)]
+    if not result:
         known = ", ".join(map(str, model.labels.classes))
         raise InputError(f"no class '{label}' to explain (known: {known})")
-    return found[0]
+    return result[0]
 
 
-def _edges(document: Dissected, parts: PartWeights) -> tuple[EdgeWeight, ...]:
+def _edges(document: TracedDocument, parts: PartWeights) -> tuple[EdgeWeight, ...]:
     """Edges by the words at their first place: of unknown words, several may share a node."""
     spans, words = document.tokens.spans, document.tokens.words
     of_node = dict(zip(reversed(document.node_of.tolist()), reversed(words), strict=True))
@@ -55,7 +55,7 @@ def _edges(document: Dissected, parts: PartWeights) -> tuple[EdgeWeight, ...]:
     return tuple(edges)
 
 
-def _noted(document: Dissected, parts: PartWeights) -> PartWeights:
+def _noted(document: TracedDocument, parts: PartWeights) -> PartWeights:
     """With a word about what the network cannot tell apart, or does not read."""
     words = document.tokens.words
     shared = len(set(words)) - len(set(document.ids.tolist()))

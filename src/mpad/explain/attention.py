@@ -7,12 +7,12 @@ not in them, and they do not know for which class they speak. One pass; use it f
 
 import numpy as np
 
-from mpad.explain.document import Dissected
+from mpad.explain.document import TracedDocument
 from mpad.explain.weights import PartWeights
 from mpad.runtime.answer import Answer
 
 
-def attention_weights(document: Dissected, output: Answer) -> PartWeights:
+def attention_weights(document: TracedDocument, output: Answer) -> PartWeights:
     """Share of the attention of each part.
 
     word      its node's attention, split evenly over the node's occurrences

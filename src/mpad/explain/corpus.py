@@ -82,9 +82,9 @@ def _count(explanation: Explanation, tally: _Tally) -> None:
 def _strongest(sums: dict[str, _Sum], tally: _Tally, n: int) -> list[Telling]:
     ranked = sorted(sums.items(), key=lambda item: -item[1].weight)[:n]
     return [
-        Telling(name, found.weight / tally.documents, found.documents, found.example)
-        for name, found in ranked
-        if found.weight > 0
+        Telling(name, result.weight / tally.documents, result.documents, result.example)
+        for name, result in ranked
+        if result.weight > 0
     ]
 
 

@@ -14,7 +14,7 @@ from mpad.text.vocabulary import EncodedCorpus
 
 
 @dataclass(frozen=True)
-class Dissected:
+class TracedDocument:
     """A document of n words, and the model that reads it."""
 
     model: DocumentModel
@@ -96,6 +96,6 @@ class Dissected:
         return places
 
 
-def dissect(model: DocumentModel, text: str) -> Dissected:
+def trace_document(model: DocumentModel, text: str) -> TracedDocument:
     """Take a document apart."""
-    return Dissected(model, text, model.tokenizer.trace(text))
+    return TracedDocument(model, text, model.tokenizer.trace(text))

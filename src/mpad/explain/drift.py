@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.explain.document import dissect
+from mpad.explain.document import trace_document
 from mpad.pipeline.document_model import DocumentModel
 
 
@@ -39,7 +39,7 @@ def drift(model: DocumentModel, first: Sequence[str], second: Sequence[str]) -> 
 def _measured(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     unknown, words = [], []
     for text in texts:
-        own = dissect(model, text).tokens.words
+        own = trace_document(model, text).tokens.words
         words.append(len(own))
         unknown.append(np.mean([word not in model.vocabulary for word in own]) if own else 0.0)
     graphs = model.pack(texts)
@@ -47,7 +47,7 @@ def _measured(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[n
     edges = np.diff(graphs.edge_start[graphs.document_start])
     probabilities = model.probabilities(texts)
     chosen = probabilities.argmax(1)
-    found = {
+    result = {
         "share of unknown words": np.array(unknown),
         "words": np.array(words),
         "nodes of the graph": nodes,
@@ -56,7 +56,7 @@ def _measured(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[n
         "confidence": probabilities.max(1),
     }
     shares = {f"share of '{label}'": chosen == k for k, label in enumerate(model.labels.classes.tolist())}
-    return {name: np.asarray(values, np.float64) for name, values in (found | shares).items()}
+    return {name: np.asarray(values, np.float64) for name, values in (result | shares).items()}
 
 
 def _compared(what: str, a: NDArray[np.float64], b: NDArray[np.float64]) -> Drift:

@@ -79,10 +79,10 @@ class Explanation:
 
     def places(self) -> dict[str, list[int]]:
         """Each distinct word, in the order of the text, and which of `words` are its occurrences."""
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for place, word in enumerate(self.words):
-            found.setdefault(word.word, []).append(place)
-        return found
+            result.setdefault(word.word, []).append(place)
+        return result
 
     def top_words(self, n: int = 10) -> list[WordWeight]:
         """The occurrences that weigh most, for or against."""

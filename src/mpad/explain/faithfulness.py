@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.explain.document import Dissected, dissect
+from mpad.explain.document import TracedDocument, trace_document
 from mpad.explain.methods import weigh
 from mpad.pipeline.document_model import DocumentModel
 
@@ -49,10 +49,10 @@ def measure(
 ) -> list[Faithfulness]:
     """Deletion and insertion of each method, and of random order last; documents of one word are left out."""
     generator = np.random.default_rng(seed)
-    found: dict[str, list[NDArray[np.float64]]] = {method: [] for method in (*methods, RANDOM)}
-    seconds = dict.fromkeys(found, 0.0)
+    result: dict[str, list[NDArray[np.float64]]] = {method: [] for method in (*methods, RANDOM)}
+    seconds = dict.fromkeys(result, 0.0)
     for text in texts:
-        document = dissect(model, text)
+        document = trace_document(model, text)
         n = len(document.ids)
         if n >= 2:
             column = int(model.answer(document.graphs).logits[0].argmax())
@@ -64,15 +64,15 @@ def measure(
             orders += [generator.permutation(n) for _ in range(_RANDOM_ORDERS)]
             curves = _curves(document, column, orders)
             for method, curve in zip(methods, curves, strict=False):
-                found[method].append(curve)
-            found[RANDOM].append(curves[len(methods) :].mean(0))
+                result[method].append(curve)
+            result[RANDOM].append(curves[len(methods) :].mean(0))
         done()
-    if len(found[RANDOM]) < 2:
+    if len(result[RANDOM]) < 2:
         raise InputError("explanations are checked with at least two documents of at least two words")
-    areas = {name: _areas(np.array(curves)) for name, curves in found.items()}
+    areas = {name: _areas(np.array(curves)) for name, curves in result.items()}
     return [
-        _summary(name, np.array(found[name]), areas[name], areas[RANDOM], seconds[name] / len(found[name]))
-        for name in found
+        _summary(name, np.array(result[name]), areas[name], areas[RANDOM], seconds[name] / len(result[name]))
+        for name in result
     ]
 
 
@@ -81,7 +81,7 @@ def best(measured: Sequence[Faithfulness]) -> Faithfulness:
     return max((one for one in measured if one.method != RANDOM), key=lambda one: one.gain)
 
 
-def _curves(document: Dissected, column: int, orders: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+def _curves(document: TracedDocument, column: int, orders: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
     """Probability of the class at each share, for each order: (orders, 2, shares), deletion first."""
     n = len(document.ids)
     cut = np.rint(SHARES * n).astype(np.int64)

@@ -37,8 +37,8 @@ def to_figure(explanation: Explanation) -> "Figure":
     if drawing.nodes:
         _graph(figure.add_axes((0.02, 0.01, 0.66, (tall - 0.2) / height)), drawing)
         _bars(figure.add_axes((0.80, 0.25 / height, 0.18, (tall - 0.9) / height)), explanation)
-    found: Figure = figure
-    return found
+    result: Figure = figure
+    return result
 
 
 def _rgb(share: float) -> tuple[float, float, float]:
@@ -62,9 +62,9 @@ def _pieces(explanation: Explanation, places: list[int]) -> list[_Piece]:
     cursor, before = 0, -1
 
     def between(end: int, sentence: int) -> None:
-        for found in re.finditer(r"\S+", text[cursor:end]):
-            glued = found.start() == 0 and bool(pieces)  # a full stop stays with its sentence
-            pieces.append(_Piece(found[0], 0.0, pieces[-1].sentence if glued else sentence, glued))
+        for result in re.finditer(r"\S+", text[cursor:end]):
+            glued = result.start() == 0 and bool(pieces)  # a full stop stays with its sentence
+            pieces.append(_Piece(result[0], 0.0, pieces[-1].sentence if glued else sentence, glued))
 
     for place in places:
         word = explanation.words[place]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from mpad.explain.document import Dissected
+from mpad.explain.document import TracedDocument
 from mpad.explain.weights import PartWeights, Weights
 from mpad.graph.batch import CorpusTensors, GraphBatch
 
@@ -26,7 +26,7 @@ _GAP = 0.02  # of what they should add up to, or of one unit of log-odds
 _CHUNK = 20_000  # nodes at a time
 
 
-def gradient_weights(document: Dissected, column: int) -> PartWeights:
+def gradient_weights(document: TracedDocument, column: int) -> PartWeights:
     """Integrated gradients of the log-odds of class `column` for each part; a sentence has the sum of its words."""
     document.model.network.eval()
     one = CorpusTensors(document.graphs, document.model.device)
@@ -50,7 +50,7 @@ def _complete(integrate: Callable[[int], tuple[Weights, float]]) -> tuple[Weight
     return weights, gap
 
 
-def _words(document: Dissected, one: CorpusTensors, column: int, points: int) -> tuple[Weights, float]:
+def _words(document: TracedDocument, one: CorpusTensors, column: int, points: int) -> tuple[Weights, float]:
     """Weight of each node, and F(words as they are) − F(no words)."""
     table = document.model.network.vectors.detach()[one.words.long()].float()
 
@@ -68,7 +68,7 @@ def _words(document: Dissected, one: CorpusTensors, column: int, points: int) ->
     return _integral(slope, points, one), last - first
 
 
-def _edges(document: Dissected, one: CorpusTensors, column: int, points: int) -> tuple[Weights, float]:
+def _edges(document: TracedDocument, one: CorpusTensors, column: int, points: int) -> tuple[Weights, float]:
     """Weight of each edge, and F(all edges) − F(none)."""
     table = document.model.network.vectors.detach()[one.words.long()].float()
 
@@ -94,7 +94,7 @@ def _faded(one: CorpusTensors, n: int) -> GraphBatch:
 
 
 def _log_odds(
-    document: Dissected, batch: GraphBatch, column: int, rows: Tensor, edge_scale: Tensor | None = None
+    document: TracedDocument, batch: GraphBatch, column: int, rows: Tensor, edge_scale: Tensor | None = None
 ) -> Tensor:
     """Log p / (1 − p) of the class, of documents over these rows: (n_documents,)."""
     network = document.model.network

@@ -41,9 +41,9 @@ def summary(explanation: Explanation, n: int = 3) -> list[SentenceWeight]:
     return sorted(strongest, key=lambda sentence: sentence.start)
 
 
-def _ranked(found: list[tuple[str, list[WordWeight]]], n: int) -> list[Keyword]:
+def _ranked(result: list[tuple[str, list[WordWeight]]], n: int) -> list[Keyword]:
     together: dict[str, list[list[WordWeight]]] = {}
-    for text, run in found:
+    for text, run in result:
         together.setdefault(text, []).append(run)
     ranked = [
         Keyword(

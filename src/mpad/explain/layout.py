@@ -42,7 +42,7 @@ class Drawing:
 def draw(explanation: Explanation, most: int = MOST_NODES) -> Drawing:
     """Place the words that weigh most, alone or in a pair, and the edges between them."""
     own = {word: [explanation.words[k] for k in places] for word, places in explanation.places().items()}
-    weights = {word: sum(one.weight for one in found) for word, found in own.items()}
+    weights = {word: sum(one.weight for one in result) for word, result in own.items()}
     chosen = _strongest(explanation, weights, most)
     number = {word: place for place, word in enumerate(chosen)}
     merged: dict[tuple[str, str], EdgeWeight] = {}  # of several sentences' graphs, one

@@ -2,7 +2,7 @@
 
 from mpad.errors import InputError
 from mpad.explain.attention import attention_weights
-from mpad.explain.document import Dissected
+from mpad.explain.document import TracedDocument
 from mpad.explain.gradients import gradient_weights
 from mpad.explain.occlusion import occlusion_weights
 from mpad.explain.weights import PartWeights
@@ -16,7 +16,7 @@ def check_method(method: str) -> None:
         raise InputError(f"no method '{method}' (known: {', '.join(METHODS)})")
 
 
-def weigh(document: Dissected, column: int, method: str) -> PartWeights:
+def weigh(document: TracedDocument, column: int, method: str) -> PartWeights:
     """Weights of a document's parts for a class, by a method's name."""
     if method == "gradients":
         return gradient_weights(document, column)

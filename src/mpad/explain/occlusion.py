@@ -9,7 +9,7 @@ the same, neither may weigh much.
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.explain.document import Dissected
+from mpad.explain.document import TracedDocument
 from mpad.explain.weights import PartWeights, Weights
 from mpad.graph.packed import PackedGraphs
 
@@ -17,7 +17,7 @@ _BUDGET = 1_000_000  # words read again for one explanation, about; longer docum
 _CHUNK = 200_000  # words read again at a time
 
 
-def occlusion_weights(document: Dissected, column: int, attention: PartWeights) -> PartWeights:
+def occlusion_weights(document: TracedDocument, column: int, attention: PartWeights) -> PartWeights:
     """Fall of the log-odds of class `column` without each part; attention chooses parts where all are too many."""
     n = max(len(document.ids), 1)
     limit = max(10, _BUDGET // n)
@@ -52,7 +52,7 @@ def _chunks(parts: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
     return [parts[start : start + size] for start in range(0, len(parts), size)]
 
 
-def _log_odds(document: Dissected, graphs: PackedGraphs, column: int) -> Weights:
+def _log_odds(document: TracedDocument, graphs: PackedGraphs, column: int) -> Weights:
     return log_odds(document.model.answer(graphs).logits, column, document.model.labels.multilabel)
 
 

@@ -25,15 +25,15 @@ def read_tensors(path: Path, expected: Expected, integers: Set[str] = frozenset(
             _check_names(path, set(file.keys()), set(expected))
             for name, shape in expected.items():
                 _check_kind(path, name, file.get_slice(name), shape, name in integers or _counts(name))
-            found = {name: np.asarray(file.get_tensor(name)) for name in expected}
+            result = {name: np.asarray(file.get_tensor(name)) for name in expected}
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise DamagedModel(f"{path}: not a whole safetensors file: {error}") from None
-    for name, value in found.items():
+    for name, value in result.items():
         if value.dtype.kind == "f" and not _finite(value):
             raise DamagedModel(f"{path}: the tensor '{name}' holds NaN or infinity")
         if name.endswith("running_var") and (value < 0).any():
             raise DamagedModel(f"{path}: the tensor '{name}' holds variances below zero")
-    return found
+    return result
 
 
 def _finite(x: NDArray[Any]) -> bool:
@@ -54,11 +54,11 @@ def _check_names(path: Path, names: Set[str], expected: Set[str]) -> None:
 
 
 def _check_kind(path: Path, name: str, tensor: Any, shape: Sequence[int | None], whole: bool) -> None:
-    found, kinds = tuple(tensor.get_shape()), _INTEGERS if whole else _FLOATS
-    if len(found) != len(shape) or any(own not in (None, there) for own, there in zip(shape, found, strict=True)):
+    result, kinds = tuple(tensor.get_shape()), _INTEGERS if whole else _FLOATS
+    if len(result) != len(shape) or any(own not in (None, there) for own, there in zip(shape, result, strict=True)):
         asked = tuple("any" if n is None else n for n in shape)
         raise ShapeMismatch(
-            f"{path}: the tensor '{name}' has shape {found}, but the configuration asks for {asked}: the files are "
+            f"{path}: the tensor '{name}' has shape {result}, but the configuration asks for {asked}: the files are "
             "not of one model"
         )
     if tensor.get_dtype() not in kinds:

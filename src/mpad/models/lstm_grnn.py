@@ -64,10 +64,10 @@ class LSTMGRNN(Network):
         return Output(self.classes(self.dropout(z)), z)
 
     def _cnn(self, x: Tensor, rows: Rows) -> Tensor:
-        found = []
+        result = []
         for width, layer in enumerate(self.convolutions, start=1):
             c = layer(x.mT)
             windows = (rows.length - width + 1).clamp(min=1)
             inside = torch.arange(c.shape[-1], device=c.device) < windows[:, None]
-            found.append(torch.tanh((c * inside[:, None]).sum(-1) / windows[:, None]))
-        return torch.stack(found).mean(0)
+            result.append(torch.tanh((c * inside[:, None]).sum(-1) / windows[:, None]))
+        return torch.stack(result).mean(0)

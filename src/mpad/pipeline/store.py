@@ -61,15 +61,15 @@ def load_model(
     """Read a model, and what else its folder says; `tokenizer` hands in a function that the model was trained with."""
 
     def read(files: ModelFiles) -> tuple[TextModel, ModelFiles]:
-        found = read_network(files)
-        chosen = saved_tokenizer(found.tokenizer, tokenizer)
-        parts = chosen, found.vocabulary
-        if found.graph is not None:
-            network = _filled(MPAD, found.mpad_config(), found)
-            return DocumentModel(*parts, found.graph, network.to(device).eval(), found.labels), files
-        make, shape = find_baseline(found.kind)
-        rival = _filled(make, found.network(shape), found)
-        return SequenceModel(found.kind, *parts, rival.to(device).eval(), found.labels), files
+        result = read_network(files)
+        chosen = saved_tokenizer(result.tokenizer, tokenizer)
+        parts = chosen, result.vocabulary
+        if result.graph is not None:
+            network = _filled(MPAD, result.mpad_config(), result)
+            return DocumentModel(*parts, result.graph, network.to(device).eval(), result.labels), files
+        make, shape = find_baseline(result.kind)
+        rival = _filled(make, result.network(shape), result)
+        return SequenceModel(result.kind, *parts, rival.to(device).eval(), result.labels), files
 
     return open_model(folder, read)
 

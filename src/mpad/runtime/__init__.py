@@ -61,12 +61,12 @@ def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterab
     """Read a model folder; `tokenizer` hands in a function that the model was trained with."""
 
     def read(files: ModelFiles) -> Pipeline:
-        found = read_network(files)
-        config = found.mpad_config()
-        chosen = saved_tokenizer(found.tokenizer, tokenizer)
-        tensors = found.tensors(config.tensor_shapes())
+        result = read_network(files)
+        config = result.mpad_config()
+        chosen = saved_tokenizer(result.tokenizer, tokenizer)
+        tensors = result.tensors(config.tensor_shapes())
         vectors = tensors.pop(VECTORS)
         network = Network(config, tensors, vectors)
-        return Pipeline(chosen, found.vocabulary, found.graph or GraphConfig(), network, found.labels)
+        return Pipeline(chosen, result.vocabulary, result.graph or GraphConfig(), network, result.labels)
 
     return open_model(folder, read)

@@ -61,7 +61,7 @@ class Step:
     candidate: Affine | None  # → (rows, width)
     reset: Floats | None  # (width, width), halved
 
-    def tell(self, x: Floats) -> tuple[Floats, ...]:
+    def message(self, x: Floats) -> tuple[Floats, ...]:
         """AGGREGATE, equation 4: ReLU of what a row heard → its message.
 
         With a GRU, the message's part in the gates and in the candidate instead.

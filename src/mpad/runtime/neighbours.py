@@ -16,7 +16,7 @@ _FEW = 8  # edges; a node with more of them is summed by a product of its own
 class Neighbours(Protocol):
     """A graph over rows."""
 
-    def heard_relu(self, x: Floats, bias: Bias) -> Floats:
+    def aggregate_relu(self, x: Floats, bias: Bias) -> Floats:
         """ReLU(D⁻¹ A x + b): (rows, width) → (rows, width)."""
         ...
 
@@ -56,9 +56,9 @@ class WordGraphs:
         if a < b:
             edges = self._several_edges
             first, last = edges.start[a], edges.start[b]
-            told = x.take(edges.source[first:last] - begin, axis=0)
-            told *= edges.weight[first:last]
-            to[self._several[a:b] - begin] = np.add.reduceat(told, edges.start[a:b] - first, axis=0)
+            messages = x.take(edges.source[first:last] - begin, axis=0)
+            messages *= edges.weight[first:last]
+            to[self._several[a:b] - begin] = np.add.reduceat(messages, edges.start[a:b] - first, axis=0)
         a, b = self._many.searchsorted((begin, end))
         for number in range(a, b):
             edges = self._many_edges
@@ -102,12 +102,12 @@ class WordNeighbours:
         before[self._deaf] = nobody
         return before
 
-    def heard_relu(self, x: Floats, bias: Bias, rows: Ints | None = None) -> Floats:
+    def aggregate_relu(self, x: Floats, bias: Bias, rows: Ints | None = None) -> Floats:
         """ReLU(D⁻¹ A x + b), of all rows or of some."""
-        heard = self.heard(x)
-        return relu(bias.add_to(heard if rows is None else heard.take(rows, axis=0)))
+        received = self.aggregate(x)
+        return relu(bias.add_to(received if rows is None else received.take(rows, axis=0)))
 
-    def heard(self, x: Floats) -> Floats:
+    def aggregate(self, x: Floats) -> Floats:
         """D⁻¹ A x."""
         n = self._words.n_rows
         y = np.empty(x.shape, np.float32)
@@ -132,11 +132,11 @@ class Clique:
         others = np.maximum(documents.size - 1, 1)[documents.owner, None].astype(np.float32)
         self._divisor = others if renormalise else np.ones_like(others)
 
-    def heard_relu(self, x: Floats, bias: Bias) -> Floats:
+    def aggregate_relu(self, x: Floats, bias: Bias) -> Floats:
         """ReLU(D⁻¹ A x + b)."""
-        return relu(bias.add_to(self.heard(x)))
+        return relu(bias.add_to(self.aggregate(x)))
 
-    def heard(self, x: Floats) -> Floats:
+    def aggregate(self, x: Floats) -> Floats:
         """D⁻¹ A x."""
         return np.asarray((self._documents.sum(x)[self._documents.owner] - x) / self._divisor)
 
@@ -148,11 +148,11 @@ class Path:
         owner = documents.owner
         self._follows = np.concatenate([np.zeros(min(len(owner), 1), bool), owner[1:] == owner[:-1]])[:, None]
 
-    def heard_relu(self, x: Floats, bias: Bias) -> Floats:
+    def aggregate_relu(self, x: Floats, bias: Bias) -> Floats:
         """ReLU(D⁻¹ A x + b)."""
-        return relu(bias.add_to(self.heard(x)))
+        return relu(bias.add_to(self.aggregate(x)))
 
-    def heard(self, x: Floats) -> Floats:
+    def aggregate(self, x: Floats) -> Floats:
         """D⁻¹ A x."""
         return np.asarray(np.roll(x, 1, axis=0) * self._follows)
 

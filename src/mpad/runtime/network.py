@@ -18,7 +18,7 @@ from mpad.runtime.neighbours import Neighbours, WordGraphs, WordNeighbours, sent
 from mpad.runtime.parallel import side_by_side
 from mpad.runtime.segments import Groups
 from mpad.runtime.table import WordTable
-from mpad.runtime.update import Told, combine
+from mpad.runtime.update import Messages, combine
 
 _NODES = 500  # words answered together by NumPy: their states stay in the cache
 _GRAPHS = 40  # likewise graphs: sums over them are products with a (graphs, words) matrix
@@ -68,12 +68,12 @@ class Network:
         vectors, attention = self._words.dense(answers.read, RELU), answers.attention
         if self._sentences is None:
             return self._classified(graphs, vectors, attention, 0, len(graphs))
-        found = []
+        result = []
         for first, last in _chunks(graphs, _SENTENCES):
             start, end = graphs.document_start[first], graphs.document_start[last]
             nodes = slice(graphs.node_start[start], graphs.node_start[end])
-            found.append(self._classified(graphs, vectors[start:end], attention[:, nodes], first, last))
-        return join(found)
+            result.append(self._classified(graphs, vectors[start:end], attention[:, nodes], first, last))
+        return join(result)
 
     def _answer(self, graphs: PackedGraphs, prepared: WordGraphs, first: int, last: int) -> Answer:
         """Answer on documents first … last − 1."""
@@ -85,8 +85,8 @@ class Network:
         if self.config.master_node:
             index = np.concatenate([index, np.full(words.n, self.config.n_words)])
         entered = self._table.entered(index)
-        told = self._table.told(index, neighbours)
-        vectors, attention = _run(self._words, entered, index, told, neighbours, words)
+        messages = self._table.messages(index, neighbours)
+        vectors, attention = _run(self._words, entered, index, messages, neighbours, words)
         return self._classified(graphs, vectors, attention, first, last)
 
     def _classified(self, graphs: PackedGraphs, vectors: Floats, attention: Floats, first: int, last: int) -> Answer:
@@ -119,7 +119,7 @@ def _run(
     level: FoldedLevel,
     entered: tuple[Floats, ...],
     index: Ints | None,
-    told: Told | None,
+    messages: Messages | None,
     neighbours: Neighbours,
     groups: Groups,
 ) -> tuple[Floats, Floats]:
@@ -132,10 +132,10 @@ def _run(
     for t, reader in enumerate(level.reads):
         if level.steps:
             step = level.steps[t]
-            if told is None:
+            if messages is None:
                 says = entered[0] if index is None else entered[0].take(index, axis=0)
-                told = Told(step.tell(neighbours.heard_relu(says, step.bias)))
-            h, index, told = combine(step, entered, index, told), None, None
+                messages = Messages(step.message(neighbours.aggregate_relu(says, step.bias)))
+            h, index, messages = combine(step, entered, index, messages), None, None
             if t + 1 < len(level.steps):
                 entered = level.steps[t + 1].enter(h)
         part, alpha = _readout(reader, h, groups)

@@ -29,10 +29,10 @@ def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[F
     try:
         if _pool is None:
             _pool = ThreadPoolExecutor(cores(), "mpad")
-        found = _pool.map(work, parts)
+        result = _pool.map(work, parts)
     except RuntimeError:  # the main thread has ended, and Python starts no others any more
         return [work(part) for part in parts]
-    return list(found)
+    return list(result)
 
 
 def _forget() -> None:

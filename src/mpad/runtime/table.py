@@ -14,7 +14,7 @@ from mpad.runtime.answer import Floats
 from mpad.runtime.fold import Step
 from mpad.runtime.maps import Ints, relu
 from mpad.runtime.neighbours import WordNeighbours
-from mpad.runtime.update import Told
+from mpad.runtime.update import Messages
 
 
 class WordTable:
@@ -22,14 +22,14 @@ class WordTable:
 
     def __init__(self, step: Step, vectors: NDArray[np.floating], averaged: bool) -> None:
         self._step, self._vectors = step, vectors
-        self._tells = averaged and step.reset is not None  # a word and its master: half of what each says
+        self._known_messages = averaged and step.reset is not None  # a word and its master: half of what each says
         master = step.enter(np.zeros((1, vectors.shape[1]), np.float32))
         self._master_says = master[0]
-        told = self._tell(master[0].copy()) if self._tells else ()
-        self._entered, self._told = (
-            [np.empty((len(vectors) + 1, part.shape[1]), np.float32) for part in parts] for parts in (master, told)
+        messages = self._message(master[0].copy()) if self._known_messages else ()
+        self._entered, self._messages = (
+            [np.empty((len(vectors) + 1, part.shape[1]), np.float32) for part in parts] for parts in (master, messages)
         )
-        for table, row in zip([*self._entered, *self._told], [*master, *told], strict=True):
+        for table, row in zip([*self._entered, *self._messages], [*master, *messages], strict=True):
             table[-1] = row
         self._known = np.zeros(len(vectors) + 1, bool)
         self._known[-1] = True
@@ -43,25 +43,25 @@ class WordTable:
 
     def _learn(self, words: NDArray[np.integer]) -> None:
         entered = self._step.enter(self._vectors[words].astype(np.float32))
-        told = self._tell((entered[0] + self._master_says) * np.float32(0.5)) if self._tells else ()
-        for table, rows in zip([*self._entered, *self._told], [*entered, *told], strict=True):
+        messages = self._message((entered[0] + self._master_says) * np.float32(0.5)) if self._known_messages else ()
+        for table, rows in zip([*self._entered, *self._messages], [*entered, *messages], strict=True):
             table[words] = rows
         self._known[words] = True
 
-    def _tell(self, heard: Floats) -> tuple[Floats, ...]:
-        return self._step.tell(relu(self._step.bias.add_to(heard)))
+    def _message(self, received: Floats) -> tuple[Floats, ...]:
+        return self._step.message(relu(self._step.bias.add_to(received)))
 
     @property
     def tables(self) -> tuple[list[Floats], list[Floats]]:
         """What words say, are, and add to their gates; what those behind them are told, where that is known."""
-        return self._entered, self._told
+        return self._entered, self._messages
 
-    def told(self, index: Ints, neighbours: WordNeighbours) -> Told | None:
+    def messages(self, index: Ints, neighbours: WordNeighbours) -> Messages | None:
         """What each row is told at the first step; None where no table has it."""
-        if not self._tells:
+        if not self._known_messages:
             return None
         before = neighbours.words_before(index, nobody=len(self._known) - 1)
         rest = neighbours.rest
         before[rest] = np.arange(-1, -1 - len(rest), -1)
-        heard = neighbours.heard_relu(self._entered[0].take(index, axis=0), self._step.bias, rest)
-        return Told(tuple(self._told), before, self._step.tell(heard))
+        received = neighbours.aggregate_relu(self._entered[0].take(index, axis=0), self._step.bias, rest)
+        return Messages(tuple(self._messages), before, self._step.message(received))

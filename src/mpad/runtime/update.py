@@ -10,7 +10,7 @@ from mpad.runtime.maps import Ints
 
 
 @dataclass(frozen=True)
-class Told:
+class Messages:
     """What rows were told: the message, or with a GRU its part in the gates and in the candidate.
 
     With an `index`, row i was told row index[i] of `parts`, or, where that is negative, row −1 − index[i] of `rest`.
@@ -25,20 +25,20 @@ class Told:
         if self.index is None or self.rest is None:
             return list(self.parts)
         others = np.flatnonzero(self.index < 0)
-        found = [part.take(self.index, axis=0, mode="wrap") for part in self.parts]
-        for part, rest in zip(found, self.rest, strict=True):
+        result = [part.take(self.index, axis=0, mode="wrap") for part in self.parts]
+        for part, rest in zip(result, self.rest, strict=True):
             part[others] = rest.take(-1 - self.index[others], axis=0)
-        return found
+        return result
 
 
-def combine(step: Step, entered: tuple[Floats, ...], index: Ints | None, told: Told) -> Floats:
+def combine(step: Step, entered: tuple[Floats, ...], index: Ints | None, messages: Messages) -> Floats:
     """New states of all rows; with an `index`, row i is row index[i] of what `entered` holds. (rows, width)."""
     if step.reset is None:
-        return told.rows()[0]
+        return messages.rows()[0]
     _, state, gates = entered
     if index is not None:
         state, gates = state.take(index, axis=0), gates.take(index, axis=0)
-    told_gates, c = told.rows()
+    told_gates, c = messages.rows()
     gates += told_gates
     np.tanh(gates, out=gates)
     gates += 1.0  # twice the gates

@@ -97,11 +97,11 @@ class Api:
         model = self._find(asked.model, request, len(texts))
         if not texts:
             return _answer({"model": model.name, "predictions": []})
-        found = await self.batchers[model.name].predict(texts)
-        rows: list[Any] = [None] * len(texts) if found.probabilities is None else found.probabilities.tolist()
+        result = await self.batchers[model.name].predict(texts)
+        rows: list[Any] = [None] * len(texts) if result.probabilities is None else result.probabilities.tolist()
         predictions = [
             {"label": label, "probabilities": None if row is None else dict(zip(model.classes, row, strict=True))}
-            for label, row in zip(found.labels, rows, strict=True)
+            for label, row in zip(result.labels, rows, strict=True)
         ]
         return _answer({"model": model.name, "predictions": predictions})
 
@@ -216,8 +216,8 @@ async def _read(request: Request, kind: type[_Body]) -> _Body:
     try:
         return kind.model_validate_json(await request.body())
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        first = next((one for one in found if one["type"] == "value_error"), found[0])
+        result = error.errors(include_url=False, include_input=False)
+        first = next((one for one in result if one["type"] == "value_error"), result[0])
         if first["type"] == "json_invalid":
             raise Problem(400, f"the body is not valid JSON in UTF-8: {first['msg'].partition(': ')[2]}") from None
         named = {*kind.model_fields, "source", "target"} | ({first["loc"][-1]} if first["type"] in _NAMED else set())
@@ -242,8 +242,8 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
             return put(known[name]) if name else {key: put(inner) for key, inner in value.items()}
         return [put(inner) for inner in value] if isinstance(value, list) else value
 
-    found: dict[str, Any] = put(schema)
-    return found
+    result: dict[str, Any] = put(schema)
+    return result
 
 
 def _answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -50,10 +50,10 @@ class Batcher:
                 self.passes += 1
                 try:
                     if sum(map(len, texts)) <= _SHORT:
-                        found = self._model.predict(texts)
+                        result = self._model.predict(texts)
                         await asyncio.sleep(0)  # let those in who came meanwhile
                     else:
-                        found = await loop.run_in_executor(self._thread, self._model.predict, texts)
+                        result = await loop.run_in_executor(self._thread, self._model.predict, texts)
                 except Exception as error:  # every one who waits is told, and the next pass runs
                     if len(together) > 1:  # one of them spoils it for all: each alone, then
                         self._documents += len(texts)
@@ -65,9 +65,9 @@ class Batcher:
                 first = 0
                 for one in together:
                     last = first + len(one.texts)
-                    own = None if found.probabilities is None else found.probabilities[first:last]
+                    own = None if result.probabilities is None else result.probabilities[first:last]
                     if not one.answer.done():  # its client may have gone
-                        one.answer.set_result(Scores(found.labels[first:last], own))
+                        one.answer.set_result(Scores(result.labels[first:last], own))
                     first = last
         finally:
             self._running = None

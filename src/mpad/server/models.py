@@ -79,10 +79,10 @@ class Served:
 
     def without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Probabilities without some occurrences of words, and without some edges of the graph that is left."""
-        from mpad.explain.document import dissect
+        from mpad.explain.document import trace_document
 
         model = self._explained
-        document = dissect(model, text)
+        document = trace_document(model, text)
         n = len(document.ids)
         outside = [word for word in words if not 0 <= word < n]
         if outside:
@@ -96,12 +96,12 @@ class Served:
 
     def info(self) -> dict[str, Any]:
         """Facts for people."""
-        found: dict[str, Any] = {"name": self.name, "kind": self.kind, "classes": self.classes}
+        result: dict[str, Any] = {"name": self.name, "kind": self.kind, "classes": self.classes}
         if self._entry is not None and self._entry.without_torch:
             network = self._model.network.config
-            found |= {"variant": network.variant, "steps": network.steps, "hidden": network.hidden}
-            found |= {"words": len(self._model.vocabulary), "explains": True}
-        return found
+            result |= {"variant": network.variant, "steps": network.steps, "hidden": network.hidden}
+            result |= {"words": len(self._model.vocabulary), "explains": True}
+        return result
 
 
 def without_edges(vocabulary: Vocabulary, graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
@@ -127,8 +127,10 @@ def _load_baseline(folder: Path, tokenizer: str | None) -> Any:
 
 
 def _labels(model: Any) -> Labels:
-    found: Labels = model.model_.labels if hasattr(model, "model_") else getattr(model, "labels_", None) or model.labels
-    return found
+    result: Labels = (
+        model.model_.labels if hasattr(model, "model_") else getattr(model, "labels_", None) or model.labels
+    )
+    return result
 
 
 def load_all(given: Sequence[str], tokenizer: str | None = None) -> dict[str, Served]:

@@ -143,9 +143,9 @@ def listen(host: str, port: int) -> list[Any]:
     """Sockets on every address that the host's name stands for; an OSError says why not."""
     import socket
 
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     opened: list[socket.socket] = []
-    for family, kind, number, _, address in dict.fromkeys(found):
+    for family, kind, number, _, address in dict.fromkeys(result):
         one = socket.socket(family, kind, number)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

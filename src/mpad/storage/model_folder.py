@@ -278,10 +278,10 @@ def _read_sums(folder: Path) -> dict[str, str] | None:
     if not path.exists():
         return None
     lines = _read(path, _LARGEST_CONFIG).decode("utf-8", "replace").splitlines()
-    found = [re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+)", line) for line in lines]
-    if None in found or not found:
+    result = [re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+)", line) for line in lines]
+    if None in result or not result:
         raise DamagedModel(f"{path}: expected a checksum and a name a line")
-    return {match[2]: match[1] for match in found if match is not None}
+    return {match[2]: match[1] for match in result if match is not None}
 
 
 def _read(file: Path, most: int) -> bytes:

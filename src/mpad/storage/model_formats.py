@@ -43,6 +43,6 @@ def tensor_name(name: str, version: int) -> str:
     """What a folder of that format calls one of MPAD's tensors."""
     if version >= 3:
         return name
-    layer = re.sub(r"\.rounds\.(\d+)\.(\w+)", lambda found: f".steps.{found[1]}.{_LAYERS[found[2]]}", name)
+    layer = re.sub(r"\.rounds\.(\d+)\.(\w+)", lambda result: f".steps.{result[1]}.{_LAYERS[result[2]]}", name)
     layer = re.sub(r"\.readout\.attention\.(\d+)\.", r".readouts.\1.attention.", layer)
     return layer.replace(".readout.", ".")

@@ -41,8 +41,8 @@ class WordNumbers:
         """The numbers of a text's words; new words get the next ones. −1: a document ends; −2: a sentence does."""
         data, parts = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8), []
         while True:
-            found, done = self._read(data, lower, spare=0)
-            parts.append(found)
+            result, done = self._read(data, lower, spare=0)
+            parts.append(result)
             if done == len(data):
                 return np.concatenate(parts)
             data = data[done:]

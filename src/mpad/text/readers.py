@@ -171,16 +171,16 @@ def _column(path: Path, names: Sequence[str], name: str | None, guesses: Sequenc
     if name is not None:
         if name not in names:
             raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_listed(names)})")
-        found = name
+        result = name
     else:
         lowered = [other.lower() for other in names]
         places = [lowered.index(guess) for guess in guesses if guess in lowered]
         if not places:
             return None
-        found = names[places[0]]
-    if list(names).count(found) > 1:
-        raise DataFileError(f"{path}: {list(names).count(found)} columns are named '{found}'; rename all but one")
-    return list(names).index(found)
+        result = names[places[0]]
+    if list(names).count(result) > 1:
+        raise DataFileError(f"{path}: {list(names).count(result)} columns are named '{result}'; rename all but one")
+    return list(names).index(result)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -251,8 +251,8 @@ def _parquet(path: Path, text: str | None, label: str | None, need_labels: bool)
                 raise TooLarge(f"{path}: unpacks to more than {most:,} bytes of text, too much for a file of its size")
             texts += own
             if label_at is not None:
-                found = batch.column(wanted[1]).to_pylist()
-                labels += [_present(path, len(labels) + k, value, "row") for k, value in enumerate(found, start=1)]
+                result = batch.column(wanted[1]).to_pylist()
+                labels += [_present(path, len(labels) + k, value, "row") for k, value in enumerate(result, start=1)]
     except UnicodeDecodeError:
         raise DataFileError(
             f"{path}: row {len(texts) + 1} or one soon after it holds bytes that are not UTF-8"

@@ -241,14 +241,14 @@ def _imported(name: str) -> Callable[[str], Iterable[str]]:
 
     module, _, attribute = name.partition(":")
     try:
-        found = import_module(module) if module not in sys.modules else sys.modules[module]
+        result = import_module(module) if module not in sys.modules else sys.modules[module]
         for part in attribute.split("."):
-            found = getattr(found, part)
+            result = getattr(result, part)
     except (ImportError, AttributeError):
         raise InputError(
             f"the tokenizer '{name}' cannot be imported here: make its module importable, or hand in the function"
         ) from None
-    if not callable(found):
-        raise InputError(f"the tokenizer '{name}' is {type(found).__name__}, not a function from a text to its words")
-    function: Callable[[str], Iterable[str]] = found
+    if not callable(result):
+        raise InputError(f"the tokenizer '{name}' is {type(result).__name__}, not a function from a text to its words")
+    function: Callable[[str], Iterable[str]] = result
     return function

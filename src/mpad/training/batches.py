@@ -185,12 +185,12 @@ class StaticSequenceBatches:
 
 def largest_first(steps: Sequence[Step]) -> list[Step]:
     """One step of each shape, the largest first."""
-    found = {shape: given for given, shape in steps}
+    result = {shape: given for given, shape in steps}
 
     def size(shape: Hashable) -> int:
         return shape.nodes if isinstance(shape, BatchShape) else prod(shape[1]) if shape else 0  # type: ignore[index]
 
-    return [(found[shape], shape) for shape in sorted(found, key=size, reverse=True)]
+    return [(result[shape], shape) for shape in sorted(result, key=size, reverse=True)]
 
 
 def _on_device(documents: NDArray[np.int64], device: torch.device) -> Tensor:

@@ -21,7 +21,7 @@ from mpad.io.safe_json import parse_json
 from mpad.io.settings import as_settings
 from mpad.training.engine import Engine
 from mpad.training.progress import EpochReport
-from mpad.training.stopping import BestWeights, Judge
+from mpad.training.stopping import BestWeights, EarlyStopping
 
 _FORMAT = 2  # 1: other names of the engine's tensors
 _KEY = "mpad_checkpoint"  # of the file's metadata
@@ -69,7 +69,7 @@ def _read(path: Path) -> Saved:
             raise wrong("of another version of mpad")
         reports = [as_settings(EpochReport, one, wrong) for one in facts.pop("reports")]
         saved = Saved(**facts, reports=reports, tensors=tensors)
-        Judge(None).load_state(saved.judge)
+        EarlyStopping(None).load_state(saved.judge)
         if [report.epoch for report in reports] != list(range(1, saved.epoch + 1)) or type(saved.seed) is not int:
             raise wrong("its epochs do not follow one another")
         return saved
@@ -89,7 +89,7 @@ class Checkpoint:
         self._path, self._fingerprint, self._seed, self._saved = path, fingerprint, seed, saved
         self._epoch = 0 if saved is None else saved.epoch  # the last that is on disk
 
-    def resume(self, engine: Engine, best: BestWeights, judge: Judge) -> list[EpochReport]:
+    def resume(self, engine: Engine, best: BestWeights, judge: EarlyStopping) -> list[EpochReport]:
         """Put everything back as it was; what the epochs so far came to."""
         if self._saved is None:
             return []
@@ -108,7 +108,7 @@ class Checkpoint:
             best.keep([0])  # the present weights are the best
         return self._saved.reports
 
-    def save(self, engine: Engine, best: BestWeights, judge: Judge, reports: list[EpochReport]) -> None:
+    def save(self, engine: Engine, best: BestWeights, judge: EarlyStopping, reports: list[EpochReport]) -> None:
         """Replace what is on disk; if that fails, the last good one stays."""
         epoch = reports[-1].epoch
         tensors = engine.state()

@@ -138,11 +138,11 @@ class Engine:
         """Wait for the epoch; what came of it, for each model."""
         counts = [max(len(task.examples), 1) for task in self._tasks]
         train = [loss / n for loss, n in zip(self._total.tolist(), counts, strict=True)]
-        found = [zip(*part.tolist(), strict=True) for part in self._found]
-        watched = [accuracy for _, accuracy in found[1]] if len(found) > 1 else [None] * len(train)
+        result = [zip(*part.tolist(), strict=True) for part in self._found]
+        watched = [accuracy for _, accuracy in result[1]] if len(result) > 1 else [None] * len(train)
         return [
             Result(loss, held_loss, accuracy, other)
-            for loss, (held_loss, accuracy), other in zip(train, found[0], watched, strict=True)
+            for loss, (held_loss, accuracy), other in zip(train, result[0], watched, strict=True)
         ]
 
     # ── A step, and a step of evaluation ──

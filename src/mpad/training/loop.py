@@ -12,7 +12,7 @@ from mpad.errors import NotFinite
 from mpad.training.checkpoint import Checkpoint
 from mpad.training.engine import Engine, find_engine
 from mpad.training.progress import EpochReport, Sink, silent
-from mpad.training.stopping import BestWeights, Judge
+from mpad.training.stopping import BestWeights, EarlyStopping
 from mpad.training.task import Batches, Result, Task, check_together
 
 _SMALL = 1_200  # rows in a batch
@@ -63,20 +63,20 @@ def train_in_turn(
         return
     engine = engine or find_engine(tasks)
     best = BestWeights(engine.network, engine.stacked)
-    judges = [Judge(task.config.patience) for task in tasks]
+    stoppings = [EarlyStopping(task.config.patience) for task in tasks]
     reports: list[list[EpochReport]] = [[] for _ in tasks]
     interrupted = False
     try:
         if checkpoint is not None:
-            reports[0] += checkpoint.resume(engine, best, judges[0])
-        for found in _epochs(engine, tasks, judges, len(reports[0])):
-            best.keep([report.model for report in found if report.is_best])
-            for report in found:
+            reports[0] += checkpoint.resume(engine, best, stoppings[0])
+        for matched in _epochs(engine, tasks, stoppings, len(reports[0])):
+            best.keep([report.model for report in matched if report.is_best])
+            for report in matched:
                 reports[report.model].append(report)
                 sink(report)
             if checkpoint is not None:
-                checkpoint.save(engine, best, judges[0], reports[0])
-            if all(judge.out_of_patience for judge in judges):
+                checkpoint.save(engine, best, stoppings[0], reports[0])
+            if all(stopping.out_of_patience for stopping in stoppings):
                 break
     except KeyboardInterrupt:
         if not keep_interrupted or not reports[0]:  # before the first epoch has ended there is nothing to keep
@@ -85,8 +85,8 @@ def train_in_turn(
     finally:
         best.restore()
         engine.close()
-    for own, judge in zip(reports, judges, strict=True):
-        yield History(own, judge.epoch, interrupted, len(tasks))
+    for own, stopping in zip(reports, stoppings, strict=True):
+        yield History(own, stopping.epoch, interrupted, len(tasks))
 
 
 def _one_by_one(tasks: Sequence[Task], sink: Sink, keep_interrupted: bool) -> Iterator[History]:
@@ -114,10 +114,12 @@ def _stacking_pays(tasks: Sequence[Task]) -> bool:
     return words * tasks[0].config.batch_size < _SMALL
 
 
-def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge], done: int) -> Iterator[list[EpochReport]]:
+def _epochs(
+    engine: Engine, tasks: Sequence[Task], stoppings: Sequence[EarlyStopping], done: int
+) -> Iterator[list[EpochReport]]:
     """Run the epochs after those that are done; give the reports of the models that have not run out of patience."""
     config = tasks[0].config
-    if done >= config.max_epochs or all(judge.out_of_patience for judge in judges):
+    if done >= config.max_epochs or all(stopping.out_of_patience for stopping in stoppings):
         return
     generators = [np.random.default_rng(task.config.seed) for task in tasks]
     sizes = [_sizes(task) for task in tasks]
@@ -142,10 +144,10 @@ def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge], done
         for task, result in zip(tasks, results, strict=True):
             _check_finite(task, result, epoch)
         seconds = time.perf_counter() - start
-        found = []
-        for model, (judge, result) in enumerate(zip(judges, results, strict=True)):
-            if not judge.out_of_patience:
-                is_best = judge.offer(epoch, result.accuracy, result.loss)
+        matched = []
+        for model, (stopping, result) in enumerate(zip(stoppings, results, strict=True)):
+            if not stopping.out_of_patience:
+                is_best = stopping.offer(epoch, result.accuracy, result.loss)
                 report = EpochReport(
                     epoch,
                     config.max_epochs,
@@ -157,8 +159,8 @@ def _epochs(engine: Engine, tasks: Sequence[Task], judges: Sequence[Judge], done
                     model,
                     result.watched_accuracy,
                 )
-                found.append(report)
-        yield found
+                matched.append(report)
+        yield matched
 
 
 def _check_finite(task: Task, result: Result, epoch: int) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Judge:
+class EarlyStopping:
     """Which epoch of one model is best: the highest validation accuracy; among equals, the lowest loss."""
 
     def __init__(self, patience: int | None) -> None:

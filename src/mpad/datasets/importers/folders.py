@@ -11,21 +11,21 @@ _SPORTS = ("athletics", "cricket", "football", "rugby", "tennis")
 
 def read_imdb(source: Path) -> dict[str, Documents]:
     """`{train,test}/{pos,neg}/*.txt`; reviews without a label (`unsup`) are left out."""
-    found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
+    result: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
 
     def is_review(path: PurePosixPath) -> bool:
-        return path.suffix == ".txt" and path.parts[-3:-1] in [(p, c) for p in found for c in ("neg", "pos")]
+        return path.suffix == ".txt" and path.parts[-3:-1] in [(p, c) for p in result for c in ("neg", "pos")]
 
     for file in read_files(source, is_review):
         number = file.path.stem.partition("_")[0]
         if not number.isdigit():
             raise DataFileError(f"{file}: expected a file named number_rating.txt")
-        found[file.path.parts[-3]].append((file.path.parts[-2], int(number), file.text()))
-    if not all(found.values()):
+        result[file.path.parts[-3]].append((file.path.parts[-2], int(number), file.text()))
+    if not all(result.values()):
         raise DataFileError(f"{source}: expected aclImdb's train/pos, train/neg, test/pos and test/neg; found none")
     return {
         part: Documents([text for *_, text in sorted(rows)], [label for label, *_ in sorted(rows)])
-        for part, rows in found.items()
+        for part, rows in result.items()
     }
 
 

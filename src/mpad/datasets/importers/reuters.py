@@ -27,7 +27,9 @@ _OTHER = re.compile(r"[^a-z]+")
 
 def read(source: Path) -> dict[str, Documents]:
     """Give the training and the test part."""
-    documents = [found for file in read_files(source, lambda path: path.suffix == ".sgm") for found in _documents(file)]
+    documents = [
+        result for file in read_files(source, lambda path: path.suffix == ".sgm") for result in _documents(file)
+    ]
     if not documents:
         raise DataFileError(f"{source}: expected files reut2-000.sgm to reut2-021.sgm; found none")
     every = Counter(topic for part, topics, _ in documents if part == "train" for topic in topics)
@@ -54,15 +56,15 @@ def _documents(file: File) -> Iterator[tuple[str, list[str], str]]:
     if len(documents) != content.count("<REUTERS"):
         last = content.count("\n", 0, documents[-1].end()) + 1 if documents else 1
         raise file.wrong(last, "every <REUTERS …> to be closed by </REUTERS>", content[content.rfind("<REUTERS") :])
-    for found in documents:
-        attributes = dict(_ATTRIBUTE.findall(found.group(1)))
+    for result in documents:
+        attributes = dict(_ATTRIBUTE.findall(result.group(1)))
         if "LEWISSPLIT" not in attributes:
-            line = content.count("\n", 0, found.start()) + 1
-            raise file.wrong(line, '<REUTERS TOPICS="…" LEWISSPLIT="…">', found.group(0))
+            line = content.count("\n", 0, result.start()) + 1
+            raise file.wrong(line, '<REUTERS TOPICS="…" LEWISSPLIT="…">', result.group(0))
         part = attributes["LEWISSPLIT"].lower()
         if part in _PARTS and attributes.get("TOPICS") == "YES":
-            topics = _TOPIC.findall("".join(_TOPICS.findall(found.group(2))))
-            yield part, topics, _text(found.group(2))
+            topics = _TOPIC.findall("".join(_TOPICS.findall(result.group(2))))
+            yield part, topics, _text(result.group(2))
 
 
 def _text(content: str) -> str:

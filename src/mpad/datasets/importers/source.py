@@ -37,9 +37,9 @@ class File:
             line = self.data.count(b"\n", 0, error.start) + 1
             raise DataFileError(f"{self}, line {line}: byte 0x{self.data[error.start]:02x} is not {encoding}") from None
 
-    def wrong(self, line: int, expected: str, found: str) -> DataFileError:
+    def wrong(self, line: int, expected: str, result: str) -> DataFileError:
         """The error that says what stands in a line instead of what was expected."""
-        return DataFileError(f"{self}, line {line}: expected {expected}, found {found[:80]!r}")
+        return DataFileError(f"{self}, line {line}: expected {expected}, found {result[:80]!r}")
 
 
 def read_files(source: Path, wanted: Wanted) -> Iterator[File]:
@@ -68,12 +68,12 @@ def _visible(path: PurePosixPath) -> bool:
 def read_named(source: Path, names: dict[str, str]) -> dict[str, File]:
     """Give the file for each key, by its name, case ignored; all must be there."""
     by_name = {name.lower(): key for key, name in names.items()}
-    found: dict[str, File] = {}
+    result: dict[str, File] = {}
     for file in read_files(source, lambda path: path.name.lower() in by_name):
-        found.setdefault(by_name[file.path.name.lower()], file)
-    missing = [name for key, name in names.items() if key not in found]
+        result.setdefault(by_name[file.path.name.lower()], file)
+    missing = [name for key, name in names.items() if key not in result]
     if missing:
         raise DataFileError(
             f"{source}: expected {', '.join(names.values())} inside; there is no {', no '.join(missing)}"
         )
-    return found
+    return result

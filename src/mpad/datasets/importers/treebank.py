@@ -53,11 +53,11 @@ def _trees(file: File) -> Iterator[list[Phrase]]:
 
 def _phrases(file: File, number: int, line: str) -> list[Phrase]:
     words: list[str] = []
-    found: list[Phrase] = []
+    result: list[Phrase] = []
     opened: list[tuple[str, int]] = []  # label and first word of the phrases that have begun
     pieces = iter(_PIECE.findall(line))
     for piece in pieces:
-        if found and not opened:
+        if result and not opened:
             raise file.wrong(number, "one tree a line", line)
         if piece == "(":
             label = next(pieces, "")
@@ -68,9 +68,9 @@ def _phrases(file: File, number: int, line: str) -> list[Phrase]:
             raise file.wrong(number, "a tree such as (3 (2 It) (4 works))", line)
         elif piece == ")":
             label, start = opened.pop()
-            found.append((label, " ".join(words[start:])))
+            result.append((label, " ".join(words[start:])))
         else:
             words.append(piece)
-    if opened or not found:
+    if opened or not result:
         raise file.wrong(number, "as many ')' as '('", line)
-    return found
+    return result

@@ -25,8 +25,8 @@ def read(source: Path) -> dict[str, Documents]:
     )
     kept = {word for word, count in seen.items() if count >= _RARE}
     return {
-        part: Documents([_text(sentences, kept) for _, sentences in found], [stars for stars, _ in found])
-        for part, found in rows.items()
+        part: Documents([_text(sentences, kept) for _, sentences in result], [stars for stars, _ in result])
+        for part, result in rows.items()
     }
 
 

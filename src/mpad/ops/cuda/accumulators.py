@@ -50,5 +50,5 @@ def _stream(device: torch.device) -> int:
 
 def zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
     """A tensor of zeros on the same device, out of the current stream's memory where it has some."""
-    found = _of_stream.get(_stream(like.device)) if _of_stream else None
-    return like.new_zeros(shape) if found is None else found.take(like, shape)
+    result = _of_stream.get(_stream(like.device)) if _of_stream else None
+    return like.new_zeros(shape) if result is None else result.take(like, shape)

@@ -50,11 +50,11 @@ def _backward_of_self(
     own, mixed = tl.load(b + at + j * D, inside, 0.0), tl.load(s + at + j * D, inside, 0.0)
     total = tl.load(z + at + j * D, inside, 1.0)
     pull = tl.load(g + at + j * D, inside, 0.0) / tl.where(total > 0, total, 1.0)
-    found = tl.zeros((BLOCK,), tl.float32)
+    result = tl.zeros((BLOCK,), tl.float32)
     for i in range(begin, end):
         t = tanh((tl.load(a + at + i * D, inside, 0.0) + own) / c)
-        found += tl.exp(c * t) * pull * (tl.load(h + at + i * D, inside, 0.0) - mixed) * (1.0 - t * t)
-    tl.store(d_b + at + j * D, found, inside)
+        result += tl.exp(c * t) * pull * (tl.load(h + at + i * D, inside, 0.0) - mixed) * (1.0 - t * t)
+    tl.store(d_b + at + j * D, result, inside)
 
 
 @kernel()
