@@ -1,7 +1,9 @@
 """The tree reads like the data flow, and the README's picture of it is true."""
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,15 @@ def test_every_package_is_named_in_the_readme():
 
 def test_no_junk_drawers():
     assert not {path.stem for path in MODULES} & {"utils", "util", "helpers", "common", "misc"}
+
+
+def test_no_private_dialect():
+    """Names that a stranger would have to ask about."""
+    private = {"found", "hear", "heard", "told", "room", "slab", "planned", "door", "rival"}
+    for path in MODULES:
+        tokens = tokenize.generate_tokens(io.StringIO((SOURCE / path).read_text()).readline)
+        names = {token.string for token in tokens if token.type == tokenize.NAME}
+        assert not names & private, f"{path}: {names & private}"
 
 
 def test_files_hold_one_idea():

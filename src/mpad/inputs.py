@@ -34,6 +34,14 @@ def as_texts(documents: Iterable[Any]) -> list[str]:
     return texts
 
 
+def as_examples(documents: Iterable[Any], y: Any) -> tuple[list[str], NDArray[Any]]:
+    """Texts and their labels, as many of each."""
+    texts, labels = as_texts(documents), as_labels(y)
+    if len(texts) != len(labels):
+        raise InputError(f"X has {len(texts):,} documents but y has {len(labels):,} labels")
+    return texts, labels
+
+
 def as_validation(validation: tuple[Iterable[str], Any], labels: Labels) -> tuple[list[str], NDArray[Any]]:
     """Check held-out documents and their labels: texts, and targets as the network sees them."""
     texts, y = as_texts(validation[0]), as_labels(validation[1])

@@ -3,6 +3,8 @@
 Kernels for a GPU run on one where there is one, and in Triton's interpreter elsewhere.
 """
 
+import warnings
+
 import pytest
 import torch
 from tests.ops import cases
@@ -12,9 +14,17 @@ from mpad.ops import cpu
 
 HAS_GPU = torch.cuda.is_available()
 GPU = "cuda" if HAS_GPU else "cpu"
-if HAS_GPU:
-    torch.ones(1, 1, device="cuda").requires_grad_().mm(torch.ones(1, 1, device="cuda")).backward()  # warms cuBLAS up
 needs_library = pytest.mark.skipif(cpu.library() is None, reason="the compiled kernels were not built")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """Make cuBLAS's handle, of which torch warns when autograd's thread is the first to want one."""
+    if HAS_GPU:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            one = torch.ones(1, 1, device="cuda")
+            one.requires_grad_().mm(one).backward()
 
 
 def tensors_of(given):

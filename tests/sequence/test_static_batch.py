@@ -8,7 +8,7 @@ from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.models.baselines import BASELINES, find_baseline
 from mpad.sequence.batch import WordTensors
-from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_room, round_up
+from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_shape, round_up
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 
@@ -41,7 +41,7 @@ def test_every_network_answers_the_same_and_learns_the_same(name, chosen):
     gradients = {key: value.grad.clone() for key, value in network.named_parameters() if value.grad is not None}
     network.zero_grad()
     documents = torch.tensor([*chosen, -1, -1])
-    planned = network(planner.batch(documents, planner.room(np.array(chosen)))).logits
+    planned = network(planner.batch(documents, planner.shape(np.array(chosen)))).logits
     assert planned.shape[0] == len(documents) and torch.allclose(planned[:-2], exact, atol=1e-5)
     planned[:-2].square().sum().backward()
     for key, value in network.named_parameters():
@@ -55,8 +55,8 @@ def test_sizes_are_rounded_up_by_at_most_a_quarter():
 
 
 def test_a_recorded_room_serves_a_little_smaller_ones():
-    assert find_room((10, 4), [(12, 4), (11, 4), (9, 9)]) == (11, 4)
-    assert find_room((10, 4), [(16, 4), (10, 3)]) is None
+    assert find_shape((10, 4), [(12, 4), (11, 4), (9, 9)]) == (11, 4)
+    assert find_shape((10, 4), [(16, 4), (10, 3)]) is None
 
 
 def test_graphs_are_filled_up_by_a_dummy_document():

@@ -17,7 +17,7 @@ def vector_file(tmp_path):
 
 def test_rows_of_known_words_and_random_rows_for_the_rest(vector_file):
     vectors = load_vectors(vector_file, Vocabulary(["cat", "blorb", "the"], seen=3))
-    assert vectors.rows.shape == (3 + SPARE_ROWS, 2) and vectors.found == 2
+    assert vectors.rows.shape == (3 + SPARE_ROWS, 2) and vectors.covered == 2
     assert vectors.rows[0].tolist() == [3, -3] and vectors.rows[2].tolist() == [1, -1]
     known_spread = vectors.rows[[0, 2]].std()
     assert 0.7 * known_spread < vectors.rows[3:].std() < 1.3 * known_spread
@@ -29,7 +29,7 @@ def test_words_of_the_file_are_kept_for_documents_to_come(vector_file):
     vectors = load_vectors(vector_file, Vocabulary(["cat"], seen=1), extra=2)
     assert list(vectors.vocabulary.words) == ["cat", "the", "?"]  # the file's first, most frequent words
     assert vectors.rows[1].tolist() == [1, -1]
-    assert vectors.vocabulary.seen == 1 and vectors.found == 1
+    assert vectors.vocabulary.seen == 1 and vectors.covered == 1
 
 
 def test_kims_escaped_marks_find_their_rows(vector_file):
@@ -59,12 +59,12 @@ def test_vectors_trained_on_the_corpus():
     pytest.importorskip("gensim")
     texts = ["the cat sat on the mat", "the dog sat on the rug"] * 30
     vectors = train_vectors(texts, as_tokenizer("kim"), Vocabulary(["the", "cat", "zebra"]), width=8, seed=0)
-    assert vectors.found == 2 and vectors.rows.shape == (3 + SPARE_ROWS, 8)
+    assert vectors.covered == 2 and vectors.rows.shape == (3 + SPARE_ROWS, 8)
 
 
 def test_words_with_capitals_borrow_the_row_without(vector_file, tmp_path):
     vectors = load_vectors(vector_file, Vocabulary(["Cat", "CAT", "cat", "Blorb"], seen=4))
-    assert vectors.rows[:3].tolist() == [[3, -3]] * 3 and vectors.found == 1  # one row of its own
+    assert vectors.rows[:3].tolist() == [[3, -3]] * 3 and vectors.covered == 1  # one row of its own
     cased = tmp_path / "cased.txt"
     cased.write_text("cat 1 1\nCat 2 2\n")
     assert load_vectors(cased, Vocabulary(["Cat", "CAT"], seen=2)).rows[:2].tolist() == [[2, 2], [1, 1]]

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mpad.errors import DamagedModel, InputError, MPADError
 from mpad.extras import require
-from mpad.inputs import as_texts
+from mpad.inputs import as_examples, as_texts
 from mpad.inspection import warn_of_labels
 from mpad.io.tensors import Arrays
-from mpad.labels import Labels, as_labels, learn_labels
+from mpad.labels import Labels, learn_labels
 from mpad.pipeline.store import as_json
 from mpad.storage.model_card import model_card
 from mpad.storage.model_folder import ModelFiles, new_folder, open_model, write_tensors
@@ -57,9 +57,7 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def fit(self, X: Iterable[str], y: Any) -> Self:
         """Learn from texts X and labels y."""
-        texts, truth = as_texts(X), as_labels(y)
-        if len(texts) != len(truth):
-            raise InputError(f"X has {len(texts):,} documents but y has {len(truth):,} labels")
+        texts, truth = as_examples(X, y)
         self.labels_ = learn_labels(truth)
         if self.labels_.multilabel:
             raise InputError(f"'{self.kind}' gives one label a document; y is an indicator matrix")

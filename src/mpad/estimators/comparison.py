@@ -15,8 +15,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from mpad.errors import InputError
-from mpad.inputs import as_texts
-from mpad.labels import as_labels
+from mpad.inputs import as_examples
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,7 @@ def compare(
     The p-values are those of the paired t-test over folds with Nadeau and Bengio's correction: folds share most of
     their training documents, and the plain test would find differences where there are none.
     """
-    texts, truth = as_texts(X), as_labels(y)
-    if len(texts) != len(truth):
-        raise InputError(f"X has {len(texts):,} documents but y has {len(truth):,} labels")
+    texts, truth = as_examples(X, y)
     if not models:
         raise InputError("expected at least one model to compare")
     rarest = np.unique(truth, return_counts=True)[1].min()

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from mpad.errors import InputError
 from mpad.estimators.text_classifier import TextClassifier
-from mpad.inputs import as_seed, as_texts
+from mpad.inputs import as_examples, as_seed
 from mpad.inspection import warn_of_labels
-from mpad.labels import Labels, as_labels, learn_labels
+from mpad.labels import Labels, learn_labels
 from mpad.text.vectors import random_rows
 from mpad.training.device import find_device
 from mpad.training.engine import evaluate
@@ -83,9 +83,7 @@ def cross_validate_in_turn(
     """The same, each result as soon as it is there: all at once where all train together, else one by one."""
     settings = [estimators] if isinstance(estimators, TextClassifier) else list(estimators)
     _check_alike(settings)
-    texts, truth = as_texts(X), as_labels(y)
-    if len(texts) != len(truth):
-        raise InputError(f"X has {len(texts):,} documents but y has {len(truth):,} labels")
+    texts, truth = as_examples(X, y)
     labels = learn_labels(truth)
     warn_of_labels(labels, truth)
     targets = labels.encode(truth)

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch.overrides import TorchFunctionMode
 
 from mpad.errors import InputError
-from mpad.inputs import as_seed, as_texts, as_validation, as_weights
+from mpad.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
 from mpad.inspection import warn_of_labels, warn_of_words
-from mpad.labels import Labels, as_labels, learn_labels
+from mpad.labels import Labels, learn_labels
 from mpad.models.network import Network
 from mpad.pipeline.store import as_json, load_model, save_model
 from mpad.pipeline.text_model import TextModel
@@ -97,9 +97,7 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         `resume` training goes on from it, if it is there. Ctrl-C is raised as everywhere, unless `keep_interrupted`
         says that it ends training and keeps the best epoch so far.
         """
-        texts, y = as_texts(X), as_labels(y)
-        if len(texts) != len(y):
-            raise InputError(f"X has {len(texts):,} documents but y has {len(y):,} labels")
+        texts, y = as_examples(X, y)
         labels = learn_labels(y)
         warn_of_labels(labels, y)
         targets = labels.encode(y)

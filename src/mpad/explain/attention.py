@@ -29,8 +29,8 @@ def attention_weights(document: TracedDocument, output: Answer) -> PartWeights:
     occurrences = np.bincount(document.node_of, minlength=len(node)).clip(min=1)
     words = (node / occurrences)[document.node_of]
     _, target = document.edge_nodes
-    heard = np.bincount(target, graphs.weight, minlength=len(node)) + document.model.network.config.master_node
-    edges = node[target] * graphs.weight / heard[target]
+    received = np.bincount(target, graphs.weight, minlength=len(node)) + document.model.network.config.master_node
+    edges = node[target] * graphs.weight / received[target]
     if sentence is None or not document.n_sentences:
         sentence = np.bincount(document.sentence_of, words, minlength=document.n_sentences).astype(float)
     return PartWeights(words, edges, sentence)

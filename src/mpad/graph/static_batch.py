@@ -99,13 +99,13 @@ def _starts(index: Tensor, n: int) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
 
 
-def _members(count: Tensor, room: int) -> tuple[Tensor, Tensor, Tensor]:
+def _members(count: Tensor, n_places: int) -> tuple[Tensor, Tensor, Tensor]:
     """Runs of lengths `count` (models, runs) laid end to end in `room` places.
 
     Of each place: its run, where in the run it is, and whether there is anything.
     """
     end = count.cumsum(1)
-    places = torch.arange(room, device=count.device).expand(count.shape[0], room).contiguous()
+    places = torch.arange(n_places, device=count.device).expand(count.shape[0], n_places).contiguous()
     run = torch.searchsorted(end, places, right=True)
     inside = run < count.shape[1]
     run = run.clamp(max=count.shape[1] - 1)
@@ -189,6 +189,6 @@ class StaticPadding:
         return (self._batch.document >= 0).float()[..., None]
 
 
-def _over_all(in_model: Tensor, room: int) -> Tensor:
-    model = torch.arange(in_model.shape[0], device=in_model.device)[:, None] * room
+def _over_all(in_model: Tensor, n_places: int) -> Tensor:
+    model = torch.arange(in_model.shape[0], device=in_model.device)[:, None] * n_places
     return (in_model + model).flatten()

@@ -55,6 +55,6 @@ class HNATT(Network):
         states, _ = run_recurrent(self.sentences, laid.values, batch.sentence_count)
         documents, beta = self.sentence_attention(states, laid.real)
         logits = self.classes(self.dropout(documents))
-        if batch.room is not None:  # how many words there are is not known to the host
+        if batch.shape is not None:  # how many words there are is not known to the host
             return Output(logits, documents)
         return Output(logits, documents, alpha[rows.real][None], beta[laid.real][None])

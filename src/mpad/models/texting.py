@@ -56,8 +56,8 @@ class TextING(Network):
         h = torch.tanh(self.enter(self.input_dropout(functional.embedding(batch.words, self.vectors))))
         weight = symmetric_weights(batch)[:, None]
         for message, gate in zip(self.messages, self.gates, strict=True):
-            heard = segment_sum(weight * message(h).index_select(0, batch.source), batch.target, batch.n_words)
-            h = gated_update(h, heard, UpdateWeights(None, None, *gate.tensors()), False)  # type: ignore[operator]
+            received = segment_sum(weight * message(h).index_select(0, batch.source), batch.target, batch.n_words)
+            h = gated_update(h, received, UpdateWeights(None, None, *gate.tensors()), False)  # type: ignore[operator]
         g = torch.sigmoid(self.soft(h)) * torch.tanh(self.feature(h))
         size = batch.size.clamp(min=1)[:, None]
         highest = g.new_full((batch.n_graphs, g.shape[1]), -torch.inf)

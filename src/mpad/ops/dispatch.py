@@ -56,6 +56,9 @@ def in_use() -> Literal["reference", "fast"]:
 
 def structure(kind: type) -> type:
     """Let operators take a NamedTuple of this class, its tensors first and then its numbers."""
+    made: Any = kind
+    made.number = len(_structures)
+    made.n_tensors = sum(hint in (Tensor, Tensor | None) for hint in get_type_hints(kind).values())
     _structures.append(kind)
     return kind
 
@@ -141,22 +144,13 @@ def operator(
 
 def flatten(value: Any) -> tuple[list[Tensor | None], list[int]]:
     """A structure as its tensors, and its numbers behind the number of its class."""
-    kind = type(value)
-    n = _n_tensors(kind)
-    return list(value[:n]), [_structures.index(kind), *[int(number) for number in value[n:]]]
+    n = value.n_tensors
+    return list(value[:n]), [value.number, *map(int, value[n:])]
 
 
 def unflatten(tensors: Sequence[Tensor | None], numbers: Sequence[int]) -> Any:
     """The structure that `flatten` took apart."""
     return _structures[numbers[0]](*tensors, *numbers[1:])
-
-
-def _n_tensors(kind: Any) -> int:
-    n: int | None = getattr(kind, "_n_tensors", None)
-    if n is None:
-        n = sum(hint in (Tensor, Tensor | None) for hint in get_type_hints(kind).values())
-        kind._n_tensors = n
-    return n
 
 
 class Registered(NamedTuple):

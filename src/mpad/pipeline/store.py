@@ -68,8 +68,8 @@ def load_model(
             network = _filled(MPAD, result.mpad_config(), result)
             return DocumentModel(*parts, result.graph, network.to(device).eval(), result.labels), files
         make, shape = find_baseline(result.kind)
-        rival = _filled(make, result.network(shape), result)
-        return SequenceModel(result.kind, *parts, rival.to(device).eval(), result.labels), files
+        baseline = _filled(make, result.network(shape), result)
+        return SequenceModel(result.kind, *parts, baseline.to(device).eval(), result.labels), files
 
     return open_model(folder, read)
 

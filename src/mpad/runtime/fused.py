@@ -40,9 +40,9 @@ class FusedWords:
         library: Any = native.library
         self._library = library
         self._arrays: list[NDArray[Any]] = []  # that C points to
-        entered, told = table.tables
+        entered, messages = table.tables
         says, states, gates = map(self._held, entered)
-        told_gates, told_new = map(self._held, told) if told else (None, None)
+        told_gates, told_new = map(self._held, messages) if messages else (None, None)
         self._tables = {"says": says, "states": states, "gates": gates, "told_gates": told_gates, "told_new": told_new}
         self._nobody = len(entered[0]) - 1
         self._steps = (native.structures["answer_step"] * len(level.steps))()

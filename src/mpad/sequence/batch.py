@@ -20,8 +20,8 @@ class Rows:
     length: Tensor  # (rows,) int64
 
 
-class Room(NamedTuple):
-    """How much a batch of planned size has room for."""
+class SequenceShape(NamedTuple):
+    """The static shape of a batch: how much it has room for."""
 
     words: int  # end to end
     longest: int  # words of a document
@@ -34,14 +34,14 @@ class Room(NamedTuple):
 class WordBatch:
     """Some documents, their words in order.
 
-    In a batch of planned size the last document is a dummy without length: it owns the words that only fill up.
+    In a batch of static shape the last document is a dummy without length: it owns the words that only fill up.
     """
 
     words: Tensor  # (n_words,) int64, word ids, end to end
     length: Tensor  # (n_documents,) int64, words of each document
     sentence_length: Tensor  # (n_sentences,) int64
     sentence_count: Tensor  # (n_documents,) int64; a document without words has one empty sentence
-    room: Room | None = None  # where sizes are planned; then nothing waits for the device to say how long things are
+    shape: SequenceShape | None = None  # where it is static: nothing waits for the device to say how long things are
 
     @property
     def n_documents(self) -> int:
@@ -51,21 +51,21 @@ class WordBatch:
     @property
     def owner(self) -> Tensor:
         """Document of each word: (n_words,)."""
-        if self.room is None:
+        if self.shape is None:
             return torch.repeat_interleave(self.length)
         return owners(self.length, self.words.shape[0]).clamp(max=self.n_documents - 1)
 
     def documents(self, least: int = 1) -> Rows:
         """A row a document, at least so many words wide."""
-        return pad(self.words, self.length, least, self.room and self.room.longest)
+        return pad(self.words, self.length, least, self.shape and self.shape.longest)
 
     def sentences(self, least: int = 1) -> Rows:
         """A row a sentence."""
-        return pad(self.words, self.sentence_length, least, self.room and self.room.longest_sentence)
+        return pad(self.words, self.sentence_length, least, self.shape and self.shape.longest_sentence)
 
     def by_document(self, sentences: Tensor) -> Rows:
         """A row a document of what its sentences have become: (n_sentences, width) → (n_documents, most, width)."""
-        return pad(sentences, self.sentence_count, 1, self.room and self.room.most_sentences)
+        return pad(sentences, self.sentence_count, 1, self.shape and self.shape.most_sentences)
 
 
 def owners(count: Tensor, total: int) -> Tensor:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpad.graph.batch import CorpusTensors, GraphBatch
-from mpad.sequence.batch import Room, WordBatch, WordTensors, owners
+from mpad.sequence.batch import SequenceShape, WordBatch, WordTensors, owners
 
 _LOOSE = 1.5  # a recorded step serves batches down to this part of its size
-_Room = TypeVar("_Room", bound=tuple[int, ...])
+_Shape = TypeVar("_Shape", bound=tuple[int, ...])
 
 
-class GraphRoom(NamedTuple):
+class GraphShape(NamedTuple):
     """How much a batch of graphs has room for."""
 
     nodes: int
@@ -37,18 +37,18 @@ class StaticWords:
         self._longest_sentence = np.zeros(len(corpus), np.int64)
         np.maximum.at(self._longest_sentence, owner, corpus.sentence_length.cpu().numpy())
 
-    def room(self, documents: NDArray[np.int64]) -> Room:
+    def shape(self, documents: NDArray[np.int64]) -> SequenceShape:
         """Room for these documents."""
         length, count = self._length[documents], self._count[documents]
         longest, most = round_up(length.max()), round_up(count.max())
         sentence = round_up(self._longest_sentence[documents].max())
         if most == 1:  # sentences are documents
-            return Room(longest * len(documents), longest, len(documents), longest, 1)
-        return Room(round_up(length.sum()), longest, round_up(count.sum()), sentence, most)
+            return SequenceShape(longest * len(documents), longest, len(documents), longest, 1)
+        return SequenceShape(round_up(length.sum()), longest, round_up(count.sum()), sentence, most)
 
-    def batch(self, documents: Tensor, room: tuple[int, ...]) -> WordBatch:
+    def batch(self, documents: Tensor, shape: tuple[int, ...]) -> WordBatch:
         """Cut out these documents."""
-        known, corpus = Room(*room), self._corpus
+        known, corpus = SequenceShape(*shape), self._corpus
         real, row = documents >= 0, documents.clamp(min=0)
         length, count = corpus.n_words[row] * real, corpus.n_sentences[row] * real
         words, is_word, _ = filled_members(corpus.first_word[row], length, known.words)
@@ -65,14 +65,14 @@ class StaticGraphs:
         graphs = corpus.first_graph
         self._n_nodes, self._n_edges = corpus.n_nodes[graphs].cpu().numpy(), corpus.n_edges[graphs].cpu().numpy()
 
-    def room(self, documents: NDArray[np.int64]) -> GraphRoom:
+    def shape(self, documents: NDArray[np.int64]) -> GraphShape:
         """Room for these documents' graphs, and a node for edges that only fill up."""
         nodes, edges = self._n_nodes[documents].sum() + 1, self._n_edges[documents].sum()
-        return GraphRoom(round_up(nodes), round_up(edges))
+        return GraphShape(round_up(nodes), round_up(edges))
 
-    def batch(self, documents: Tensor, room: tuple[int, ...]) -> GraphBatch:
+    def batch(self, documents: Tensor, shape: tuple[int, ...]) -> GraphBatch:
         """Cut out these documents."""
-        known, corpus = GraphRoom(*room), self._corpus
+        known, corpus = GraphShape(*shape), self._corpus
         real, row = documents >= 0, documents.clamp(min=0)
         graph = corpus.first_graph[row]
         size, edge_count = corpus.n_nodes[graph] * real, corpus.n_edges[graph] * real
@@ -115,10 +115,10 @@ def round_up(n: int | np.integer) -> int:
     return -(-n // step) * step
 
 
-def find_room(room: _Room, recorded: Iterable[_Room]) -> _Room | None:
+def find_shape(shape: _Shape, recorded: Iterable[_Shape]) -> _Shape | None:
     """The smallest recorded room that holds this one and is not much larger in any way."""
 
-    def holds(other: _Room) -> bool:
-        return all(a <= b <= a * _LOOSE for a, b in zip(room, other, strict=True))
+    def holds(other: _Shape) -> bool:
+        return all(a <= b <= a * _LOOSE for a, b in zip(shape, other, strict=True))
 
     return min(filter(holds, recorded), default=None)

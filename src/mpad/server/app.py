@@ -30,7 +30,7 @@ from mpad.server.schemas import (
     PredictResponse,
     WhatIfRequest,
 )
-from mpad.server.serialize import drawn
+from mpad.server.serialize import serialize
 from mpad.version import __version__
 
 _NAMED = ("missing", "extra_forbidden")  # problems with a field that is not where it should be, or should not be
@@ -78,7 +78,7 @@ class _Turns:
 
 
 def _explained(model: Served, asked: ExplainRequest) -> dict[str, Any]:
-    return drawn(model.name, model.explain(asked.text, asked.label, asked.method))
+    return serialize(model.name, model.explain(asked.text, asked.label, asked.method))
 
 
 class Api:

@@ -6,7 +6,7 @@ from mpad.explain.explanation import Explanation
 from mpad.explain.layout import draw
 
 
-def drawn(model: str, explanation: Explanation) -> dict[str, Any]:
+def serialize(model: str, explanation: Explanation) -> dict[str, Any]:
     """Plain values, as `ExplainResponse` has them."""
     drawing = draw(explanation)
     occurrences = explanation.places()

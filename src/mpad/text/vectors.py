@@ -27,7 +27,7 @@ class WordVectors:
 
     vocabulary: Vocabulary
     rows: NDArray[np.float32]  # (vocabulary.n_rows, width)
-    result: int  # training words that have a row of their own in the source
+    covered: int  # training words that have a row of their own in the source
     known: NDArray[np.bool_] | None = None  # (len(vocabulary),), whether the file has the word, if there is a file
 
     @property
@@ -116,14 +116,14 @@ def train_vectors(
     known = [number for number, word in enumerate(vocabulary.words) if word in model.wv]
     for number in known:
         rows[number] = model.wv[vocabulary.words[number]]
-    return WordVectors(vocabulary, rows, result=len(known))
+    return WordVectors(vocabulary, rows, covered=len(known))
 
 
 def random_vectors(vocabulary: Vocabulary, width: int, seed: int = 0) -> WordVectors:
     """Give rows to start learning from."""
     if width < 1:
         raise InputError(f"vectors need at least one number a word, not {width}")
-    return WordVectors(vocabulary, random_rows(vocabulary.n_rows, width, seed), result=0)
+    return WordVectors(vocabulary, random_rows(vocabulary.n_rows, width, seed), covered=0)
 
 
 def random_rows(n_rows: int, width: int, seed: int) -> NDArray[np.float32]:

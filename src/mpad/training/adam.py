@@ -25,15 +25,15 @@ class FlatParameters:
         self._gradient = torch.zeros_like(self.flat)
         self._views: list[Tensor] = []
         self._zeros = [self.flat.new_zeros(n_models, size) for size in sizes]
-        gaps = [room - size for size, room in zip(sizes, padded, strict=True)]
+        gaps = [padded_size - size for size, padded_size in zip(sizes, padded, strict=True)]
         self._gaps = [self.flat.new_zeros(n_models, gap) for gap in gaps]
         start = 0
-        for parameter, size, room in zip(self.parameters, sizes, padded, strict=True):
+        for parameter, size, padded_size in zip(self.parameters, sizes, padded, strict=True):
             part = self.flat[:, start : start + size]
             part.copy_(parameter.detach().reshape(n_models, size))
             parameter.data = part.view(parameter.shape)
             self._views.append(parameter.data)
-            start += room
+            start += padded_size
         self._addresses = [view.data_ptr() for view in self._views]
 
     def gradient(self) -> Tensor:

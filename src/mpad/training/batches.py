@@ -16,7 +16,7 @@ from torch import Tensor
 from mpad.graph.batch import CorpusTensors, stack_batches
 from mpad.graph.static_batch import BatchShape, StaticCorpus
 from mpad.sequence.batch import WordTensors
-from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_room
+from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_shape
 from mpad.training.examples import Corpus, Examples, batch_numbers
 
 Documents = NDArray[np.int64]  # (steps, models, slots), -1 for none
@@ -164,8 +164,8 @@ class StaticSequenceBatches:
         known: list[Any] = [shape[1] for shape in recorded if shape[0] == documents.shape[2]]  # type: ignore[index]
         shapes = []
         for row in documents[:, 0]:
-            room = self._source.room(row[row >= 0])
-            shapes.append(find_room(room, known) or room)
+            shape = self._source.shape(row[row >= 0])
+            shapes.append(find_shape(shape, known) or shape)
             known.append(shapes[-1])
         inputs = _on_device(documents[:, 0], self._device)
         return [(given, (documents.shape[2], shape)) for given, shape in zip(inputs, shapes, strict=True)]

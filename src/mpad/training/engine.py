@@ -120,7 +120,7 @@ class Engine:
         """Pass once over each model's batches, then over its held-out documents; a GPU runs behind."""
         self.pass_over()
         self.network.eval()
-        self._found = [held.evaluate() for held in self._held]
+        self._evaluated = [held.evaluate() for held in self._held]
 
     def pass_over(self) -> None:
         """Learn from each model's batches, once."""
@@ -138,7 +138,7 @@ class Engine:
         """Wait for the epoch; what came of it, for each model."""
         counts = [max(len(task.examples), 1) for task in self._tasks]
         train = [loss / n for loss, n in zip(self._total.tolist(), counts, strict=True)]
-        result = [zip(*part.tolist(), strict=True) for part in self._found]
+        result = [zip(*part.tolist(), strict=True) for part in self._evaluated]
         watched = [accuracy for _, accuracy in result[1]] if len(result) > 1 else [None] * len(train)
         return [
             Result(loss, held_loss, accuracy, other)

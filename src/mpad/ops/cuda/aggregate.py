@@ -23,18 +23,18 @@ def _master(
     """What one master hears of the words of its graph; the dummy document's, nothing."""
     column = tl.arange(0, BLOCK)
     begin, count = tl.load(base), tl.load(size) * real
-    heard = tl.zeros((BLOCK,), tl.float32)
+    received = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, count, ROWS):
         k = start + tl.arange(0, ROWS)
         inside = (k < count)[:, None] & (column < D)[None, :]
-        told = tl.load(x + (begin + k)[:, None] * x_row + column[None, :], inside, 0.0)
+        sent = tl.load(x + (begin + k)[:, None] * x_row + column[None, :], inside, 0.0)
         if TRANSPOSED:
             me = tl.load(node + begin + k, k < count, -1)
-            told *= tl.load(share + me, me >= 0, 1.0)[:, None]
-        heard += tl.sum(told, 0)
+            sent *= tl.load(share + me, me >= 0, 1.0)[:, None]
+        received += tl.sum(sent, 0)
     if MEAN and not TRANSPOSED:
-        heard *= 1.0 / tl.maximum(count, 1).to(tl.float32)
-    return heard
+        received *= 1.0 / tl.maximum(count, 1).to(tl.float32)
+    return received
 
 
 @kernel()

@@ -12,7 +12,7 @@ from mpad.ops.cuda.accumulators import zeros
 from mpad.ops.cuda.gate import WIDEST, precision, product, product_back, tanh, weight
 from mpad.ops.cuda.kernel import kernel
 from mpad.ops.cuda.linear import weight_gradient
-from mpad.ops.cuda.tiles import grid_of_rows, matrix, slab, strides, tile_of
+from mpad.ops.cuda.tiles import grid_of_rows, matrix, per_model, strides, tile_of
 from mpad.ops.graph import Segments
 
 _ROWS = 32
@@ -155,7 +155,7 @@ class _Attention(torch.autograd.Function):
         pooled = y.new_empty(models, g, width)
         tile = tile_of(width, _ROWS)
         _scores[grid_of_rows(h, tile[2])](
-            h, *strides(h), *matrix(w), y, *slab(v if bias is None else bias), v, v.stride(0), score, n,
+            h, *strides(h), *matrix(w), y, *per_model(v if bias is None else bias), v, v.stride(0), score, n,
             bias is not None, bounded, maps, precision(), *tile,
         )  # fmt: skip
         _pool[(g, models)](h, *strides(h), score, base, size, alpha, pooled, n, g, *tile)

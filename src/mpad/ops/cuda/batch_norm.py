@@ -10,7 +10,7 @@ from torch import Tensor
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
 from mpad.ops.cuda.kernel import kernel
-from mpad.ops.cuda.tiles import grid_of_rows, slab, tile_of
+from mpad.ops.cuda.tiles import grid_of_rows, per_model, tile_of
 
 _ROWS = 32
 
@@ -173,10 +173,23 @@ class _BatchNorm(torch.autograd.Function):
         tile = tile_of(width, _ROWS)
         grid = grid_of_rows(x, tile[2])
         lacks = before is not None
-        added = slab(bias if before is None else before)
+        added = per_model(bias if before is None else before)
         _sums[grid](x, mask, running_mean, *added, sums, rows, lacks, *tile)
         _normalise[grid](
-            x, sums, running_mean, running_var, *added, weight, *slab(bias), y, saved, eps, rows, relu, lacks, *tile
+            x,
+            sums,
+            running_mean,
+            running_var,
+            *added,
+            weight,
+            *per_model(bias),
+            y,
+            saved,
+            eps,
+            rows,
+            relu,
+            lacks,
+            *tile,
         )
         step = momentum * (saved[:, 3] > 0).to(x.dtype)
         running_mean.lerp_(saved[:, 4], step)

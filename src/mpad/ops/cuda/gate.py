@@ -15,7 +15,7 @@ from mpad.ops.cuda import takes, wide_gate
 from mpad.ops.cuda.accumulators import zeros
 from mpad.ops.cuda.gate_weights import gate_weight_gradients
 from mpad.ops.cuda.kernel import kernel
-from mpad.ops.cuda.tiles import grid_of_rows, matrix, power_of_two, slab, strides
+from mpad.ops.cuda.tiles import grid_of_rows, matrix, per_model, power_of_two, strides
 from mpad.ops.message_passing import UpdateWeights
 
 WIDEST = 64  # columns: of wider rows too much is in registers and shared memory, and plain products are faster
@@ -173,7 +173,7 @@ def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> 
     last, last_bias = (maps[0], bias) if w2 is None or b2 is None else (w2, b2)
     tile = width, power_of_two(width), _ROWS
     _forward[grid_of_rows(h, tile[-1])](
-        h, *strides(h), x, *strides(x), *matrix(last), *slab(last_bias), *slab(bias), *matrix(maps[0]),
+        h, *strides(h), x, *strides(x), *matrix(last), *per_model(last_bias), *per_model(bias), *matrix(maps[0]),
         *matrix(maps[1]), *matrix(maps[2]), message, rzc, reset_h, updated, rows,
         w2 is not None, relu and w2 is not None, precision(), *tile,
     )  # fmt: skip

@@ -23,7 +23,7 @@ def strides(x: Tensor) -> tuple[int, int]:
     return 0 if x.ndim == 2 else x.stride(0), x.stride(-2)
 
 
-def slab(row: Tensor) -> tuple[Tensor, int]:
+def per_model(row: Tensor) -> tuple[Tensor, int]:
     """A row of numbers, one a model where there are several, and how far apart they are."""
     return row, 0 if row.ndim == 1 else row.stride(0)
 
