@@ -30,7 +30,7 @@ test: lint types
 	$(MAKE) test-plain
 
 # What compiled code computes has a plain form beside it, which runs where there is no compiler.
-CORE := tests/text tests/graph tests/nn tests/models tests/training tests/runtime tests/test_document_model.py
+CORE := tests/text tests/graph tests/ops tests/nn tests/models tests/training tests/runtime tests/pipeline
 test-plain: $(READY)
 	MPAD_NATIVE=off $(BIN)/pytest $(CORE)
 

@@ -152,7 +152,7 @@ def _throughput(path: Path, corpus: Corpus) -> list[Row]:
 
 
 def _on_cores(n: int, model: runtime.Pipeline, texts: list[str]) -> object:
-    with patch("mpad.runtime.cores.cores", lambda: n):
+    with patch("mpad.runtime.parallel.cores", lambda: n):
         return model.predict_proba(texts)
 
 

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "mpad" / "native" / "passes.c"
+SOURCE = ROOT / "src" / "mpad" / "native" / "kernels.c"
 TESTS = [
-    "tests/nn/compiled",
+    "tests/ops",
     "tests/runtime",
     "tests/text/test_compiled.py",
     "tests/graph",
@@ -25,7 +25,7 @@ def main() -> None:
     """Build, then test; the exit code is pytest's."""
     compiler = os.environ.get("CC", "gcc")
     with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "passes.so"
+        library = Path(folder) / "kernels.so"
         sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
         subprocess.run([compiler, *FLAGS, *sanitizers, str(SOURCE), "-o", str(library), "-lm"], check=True)
         runtimes = [_path_of(compiler, name) for name in ("libasan.so", "libubsan.so")]
