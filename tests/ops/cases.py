@@ -282,7 +282,8 @@ def embedding_cases():
     yield cpu("without dropout", state=NO_DROPOUT)
     yield cpu("no words", index=words[:0])
     yield cpu("a width that C does not take", False, width=6)
-    several = torch.tensor([[2, 5, 2, 0], [1, 1, 3, 8]])
+    yield cpu("three maps", False, n=3)
+    several = torch.tensor([[2, 5, 2, -1], [1, 1, 3, 8]])
     yield cpu("stacked, one table", index=several, models=(2,))
     yield cpu("stacked, own tables", index=several, models=(2,), table=(2,))
     for models in (1, 2):

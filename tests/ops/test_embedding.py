@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from mpad import ops
-from mpad.nn.dropout import Dropout, DropoutCounter
+from mpad.nn.dropout import Dropout, DropoutCounter, set_dropout_counter
 from mpad.ops import DropoutState, Words
 from mpad.ops.embedding import FIRST, GOLDEN, NO_DROPOUT, SECOND
 
@@ -49,9 +49,16 @@ def test_masks_change_by_step_layer_and_seed_and_not_with_company():
     assert counter.steps.tolist() == [0, 1]
 
 
+def test_without_a_counter_every_call_has_masks_of_its_own():
+    layer, x = Dropout(0.5).train(), torch.ones(400)
+    assert not torch.equal(layer(x), layer(x))
+
+
 def test_dropout_gradients():
     x = torch.randn(9, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(Dropout(0.5).train(), x)
+    layer = Dropout(0.5).train()
+    set_dropout_counter(layer, DropoutCounter([0]))  # stands still here
+    assert torch.autograd.gradcheck(layer, x)
     single = torch.randn(500, requires_grad=True)
     out = Dropout(0.5).train()(single)
     (gradient,) = torch.autograd.grad(out.sum(), single)

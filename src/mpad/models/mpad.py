@@ -49,8 +49,9 @@ class MPAD(Network):
     clique, path    a second GraphEncoder over a graph of sentences, without a master node
     then    dropout, and one linear map to the classes
 
-    Both encoders end in a batch norm. The paper has one "after the skip connection", which sentences have not, and the
-    authors' code has none over sentences; here sentences have one too, in every preset (docs/LOG.md says why).
+    The readout of both encoders has a batch norm. The paper has one "after the skip connection", which sentences have
+    not, and the authors' code has none over sentences; here sentences have one too, in every preset (docs/LOG.md says
+    why).
     """
 
     stackable = True

@@ -1,4 +1,4 @@
-/* Cutting a batch out of a corpus (graph/batch.py), and what its edges weigh (nn/neighbours.py). */
+/* Cutting a batch out of a corpus (graph/batch.py), and what its edges weigh (mpad/ops/graph.py). */
 
 /* Graphs, nodes and edges of some documents; false if there are no such documents. */
 int mpad_count(const struct corpus *of, const long *documents, long n, long *counts) {

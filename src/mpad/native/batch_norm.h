@@ -1,4 +1,4 @@
-/* Batch normalisation over rows (nn/norm.py), for one kind of processor; see gemm.h. */
+/* Batch normalisation over rows (mpad/ops/batch_norm.py), for one kind of processor; see gemm.h. */
 
 /* Means of rows first .. last - 1, then sums of squared distances from them: block by block, while a block is in the cache. */
 static void NAME(norm_moments)(const struct norm *of, long first, long last, float *mean) {

@@ -1,4 +1,4 @@
-/* Whole answers over graphs of words (mpad/runtime/whole.py), some graphs at a time, for one kind of processor; see
+/* Whole answers over graphs of words (mpad/runtime/fused.py), some graphs at a time, for one kind of processor; see
  * gemm.h. Nothing between two rounds leaves the cache. */
 
 /* What some rows of `says` add up to, times `share`, with a bias and ReLU. */

@@ -36,6 +36,7 @@ class Dropout(nn.Module):
         super().__init__()
         self.p, self.layer = p, layer
         self.counter: DropoutCounter | None = None
+        self._calls = 0  # without a counter
         self.register_buffer("thresholds", torch.tensor([min(int(256 * p + 0.5), 255)]), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -47,7 +48,11 @@ class Dropout(nn.Module):
         """What an operator draws this layer's masks from; while nothing is dropped, nothing."""
         if not self.training or not self.p:
             return NO_DROPOUT
-        counter = self.counter or DropoutCounter([0], self.thresholds.device)
+        counter = self.counter
+        if counter is None:  # nobody counts the steps: every call has masks of its own
+            counter = DropoutCounter([0] * self.thresholds.numel(), self.thresholds.device)
+            counter.steps += self._calls
+            self._calls += 1
         return DropoutState(counter.seeds, counter.steps, self.thresholds.view(-1), self.layer)
 
     def extra_repr(self) -> str:

@@ -27,7 +27,8 @@ class Uncalled(nn.Module):
             "the operator of the module above it; hook that one (a MessagePassing, a Readout)"
         )
 
-    register_forward_hook = register_forward_pre_hook = register_full_backward_hook = _refuse
+    register_forward_hook = register_forward_pre_hook = _refuse
+    register_full_backward_hook = register_full_backward_pre_hook = _refuse
 
 
 class LinearWeights(Uncalled, nn.Linear):

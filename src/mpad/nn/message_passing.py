@@ -45,7 +45,7 @@ class MessagePassing(nn.Module):
             x, state = h.linear(first.weight, self.project.weight)  # one product for both
         else:
             (x,) = h.linear(first.weight)
-            state = x if self.before1 is None else None
+            state = x if self.before1 is None else None  # without a gate H is not read
         norms = [norm for norm in (self.before_norm, self.mlp_norm) if norm is not None]
         running = [average for norm in norms for average in norm.running]
         by_batch = all(norm.training for norm in norms)

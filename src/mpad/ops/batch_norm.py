@@ -30,7 +30,8 @@ def batch_norm(
     """
     mean, var = running
     if not by_batch or (x.ndim == 2 and x.shape[0] < 2):
-        shifted = x if before is None else x + before.unsqueeze(-2)
+        bias = None if before is None else before.detach() if by_batch else before
+        shifted = x if bias is None else x + bias.unsqueeze(-2)
         y = normalised(shifted, mean, var, gamma, beta, eps)
     elif x.ndim == 2:
         lacking = mean if before is None else mean - before.detach()  # the running mean of what x is

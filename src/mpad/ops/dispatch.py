@@ -88,9 +88,11 @@ class Operator(Generic[Given, Result]):
 
     def __call__(self, *given: Given.args, **named: Given.kwargs) -> Result:
         """Run the fastest implementation that takes these arguments, which are given by position."""
+        if named:
+            raise TypeError(f"{self.name} takes its arguments by position, not {', '.join(named)} by name")
         if _reference_only.get():
             return self.reference(*given, **named)
-        result: Result = self._call(*self._flat(given), **named)
+        result: Result = self._call(*self._flat(given))
         return result
 
     def _schema(self, hints: dict[str, Any]) -> str:

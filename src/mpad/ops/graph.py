@@ -131,6 +131,10 @@ def word_graph(
         words, graphs = batch.padding.words, batch.padding.graphs
         mask = torch.cat([words, graphs], dim=1) if master else words
     if isinstance(batch, StaticBatch):
+        if edge_scale is not None:
+            raise ValueError(
+                "edges of a static batch belong to the whole corpus and cannot be scaled: use a GraphBatch"
+            )
         places: Any = batch.node, batch.owner_in_model, batch.base, batch.size_in_model
         fields = *places, *_corpus_edges(batch.corpus, master, renormalise), mask, master, renormalise
         return StaticWordGraph(*fields)

@@ -21,8 +21,8 @@ def attention(
 
     Y = tanh(H W_A [+ b])    α = softmax([tanh](Y · v)) within the graph    u = Σ α_i H_i
 
-    H: ([models,] words, width). A graph without words, or of padding, gets zeros. No gradient flows back through α
-    itself.
+    H: ([models,] words, width). A graph without words, or of padding, gets zeros. The returned α is detached; u
+    is differentiated through it.
     """
     y = torch.tanh(linear(h, align, bias))
     score = linear(y, context).flatten()

@@ -159,7 +159,7 @@ class StaticSequenceBatches:
         self._sizes = corpus.document_sizes(torch.arange(len(corpus), device=corpus.device)).cpu().numpy()
 
     def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
-        """Each with room for a dummy document, the largest shapes first recorded: the others fit into their memory."""
+        """Each with room for a dummy document."""
         documents = np.concatenate([documents, np.full((len(documents), 1, 1), -1)], axis=2)
         known: list[Any] = [shape[1] for shape in recorded if shape[0] == documents.shape[2]]  # type: ignore[index]
         shapes = []
@@ -184,7 +184,7 @@ class StaticSequenceBatches:
 
 
 def largest_first(steps: Sequence[Step]) -> list[Step]:
-    """One step of each shape, the largest first."""
+    """One step of each shape, the largest first: recordings of the others fit into its memory."""
     result = {shape: given for given, shape in steps}
 
     def size(shape: Hashable) -> int:

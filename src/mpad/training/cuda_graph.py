@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpad import ops
 
-_recording = Lock()  # one at a time in a process
+_recording = Lock()
 Step = Callable[[Any, Hashable], None]
 
 
@@ -37,7 +37,11 @@ class Captured:
         graph.replay()
 
     def record(self, example: Tensor, shape: Hashable) -> None:
-        """Record the step for a shape."""
+        """Record the step for a shape; one recording at a time in a process, whose precision it changes."""
+        with _recording:
+            self._record(example, shape)
+
+    def _record(self, example: Tensor, shape: Hashable) -> None:
         pool, changed = self._pool, self._changed()
         assert pool is not None
         place, before = example.clone(), [tensor.detach().clone() for tensor in changed]
@@ -51,7 +55,6 @@ class Captured:
         graph = torch.cuda.CUDAGraph()
         thread_local: Any = "thread_local"  # others may go on meanwhile
         with (
-            _recording,
             torch.cuda.graph(graph, pool=pool.handle, stream=pool.stream, capture_error_mode=thread_local),
             _tensor_cores(),
         ):

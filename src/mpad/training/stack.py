@@ -28,7 +28,8 @@ def stack_models(models: Sequence[Network]) -> Network:
             for key in module._parameters:
                 if key != "vectors" and module._parameters[key] is not None:
                     value = torch.stack([other._parameters[key].detach() for other in own])  # type: ignore[union-attr]
-                    module._parameters[key] = nn.Parameter(value)
+                    learnt = module._parameters[key].requires_grad
+                    module._parameters[key] = nn.Parameter(value, requires_grad=learnt)
             for key in module._buffers:
                 if key != "vectors" and module._buffers[key] is not None:
                     module._buffers[key] = torch.stack([other._buffers[key] for other in own])  # type: ignore[misc]

@@ -33,7 +33,13 @@ def _masks(state: DropoutState, models: int) -> list[_Mask]:
 def embedding_linear(table: Tensor, words: Words, weights: list[Tensor], state: DropoutState) -> Any:
     """Linear maps of the vectors of words; of stacked models one after another."""
     widths = {weight.shape[-2] for weight in weights}
-    if words.node is not None or not takes(table, *weights) or len(widths) > 1 or not native.fits(*widths):
+    if (
+        words.node is not None
+        or not takes(table, *weights)
+        or len(weights) > 2
+        or len(widths) > 1
+        or not native.fits(*widths)
+    ):
         return NotImplemented
     index = words.words
     if index.ndim == 1:
@@ -41,13 +47,16 @@ def embedding_linear(table: Tensor, words: Words, weights: list[Tensor], state: 
     parts = []
     for model, mask in enumerate(_masks(state, len(index))):
         own = table if table.ndim == 2 else table[model]
-        known = index[model].clamp(min=0)  # rows of padding count nowhere
-        parts.append(_mapped(own, known, words.masters, [weight[model] for weight in weights], mask))
+        parts.append(_mapped(own, index[model], words.masters, [weight[model] for weight in weights], mask, True))
     return [torch.stack(part) for part in zip(*parts, strict=True)]
 
 
-def _mapped(table: Tensor, index: Tensor, masters: int, weights: list[Tensor], mask: _Mask) -> tuple[Tensor, ...]:
-    words, place = distinct(index, masters, table.shape[0])
+def _mapped(
+    table: Tensor, index: Tensor, masters: int, weights: list[Tensor], mask: _Mask, padded: bool = False
+) -> tuple[Tensor, ...]:
+    words, place = distinct(index.clamp(min=0) if padded else index, masters, table.shape[0])
+    if padded:
+        place[: len(index)][index < 0] = len(words)  # behind all: zeros
     table = table.contiguous()
     if table.requires_grad:
         rows = _Rows.apply(table, words, *mask)  # type: ignore[no-untyped-call]

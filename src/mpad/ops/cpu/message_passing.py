@@ -44,25 +44,37 @@ def message_round(
     given = h if h is not None else x
     if given is None or given.ndim != 2 or not takes(h, x, *weights, *running) or not _takes_graph(graph):
         return NotImplemented
-    width, parts = weights.w1.shape[0], (weights.before1, weights.before_gamma, weights.gamma)
-    first = weights.w1 if weights.before1 is None else weights.before1
-    if (
-        weights.bias is None
-        or not native.fits(width)
-        or any(rows.shape[1] != width for rows in (h, x) if rows is not None)
-    ):
+    if not _shapes_fit(h, x, weights):
         return NotImplemented
-    if x is None and first.shape != (width, width):
-        return NotImplemented
-    _check_rows(graph, given)
+    for rows in (h, x):
+        if rows is not None:
+            _check_rows(graph, rows)
+    parts = weights.before1, weights.before_gamma, weights.gamma
     if h is not None and parts == (None, None, None) and relu:
         return _Round.apply(h, x, graph, None, *weights)  # type: ignore[no-untyped-call]
     if any(part is None for part in parts) or relu or (h is not None and x is not None):
         return NotImplemented
-    if given.shape[0] < 2 if by_batch else wants_gradient(given, *weights):
-        return NotImplemented  # norms by running averages have no derivative in C
+    # One row has no variance, and norms by running averages have no derivative in C.
+    if (by_batch and given.shape[0] < 2) or (not by_batch and wants_gradient(given, *weights)):
+        return NotImplemented
     options = tuple(running), by_batch, momentum, eps
     return _NormedRound.apply(h, x, graph, options, *weights)  # type: ignore[no-untyped-call]
+
+
+def _shapes_fit(h: Tensor | None, x: Tensor | None, weights: RoundWeights) -> bool:
+    """Whether rows and weights are of shapes that C reads, with a gate."""
+    width = weights.w1.shape[0]
+    if weights.bias is None or not native.fits(width):
+        return False
+    if any(rows.shape[1] != width for rows in (h, x) if rows is not None):
+        return False
+    first = "w1" if weights.before1 is None else "before1"
+    maps = {"before2": 1, "w2": 1, "v": 1, "u": 2, "w": 3, **({first: 1} if x is None else {})}
+    rows_of = {"before1_bias": 1, "before_gamma": 1, "before_beta": 1, "before2_bias": 1, "b1": 1, "gamma": 1}
+    rows_of |= {"beta": 1, "b2": 1, "bias": 3}
+    named = weights._asdict()
+    square = all(named[name] is None or named[name].shape == (n * width, width) for name, n in maps.items())
+    return square and all(named[name] is None or named[name].shape == (n * width,) for name, n in rows_of.items())
 
 
 def _takes_graph(graph: Graph) -> bool:

@@ -53,8 +53,17 @@ def readout(
         return NotImplemented
     if not native.fits(h.shape[1], dense.shape[1]) or dense.shape[0] != h.shape[1]:
         return NotImplemented
-    if (segments.n < 2) if by_batch else wants_gradient(*states, *learnt):
+    every, contexts = (
+        len(states) * h.shape[1] * (1 + skip),
+        {weight.shape for weight in weights[2::PER_ROUND] if weight is not None},
+    )
+    shapes = [x.shape for x in (gamma, beta, *running)]
+    if dense.shape[1] != every or contexts != {(1, h.shape[1])} or any(shape != (every,) for shape in shapes):
         return NotImplemented
+    if by_batch and segments.n < 2:
+        return NotImplemented  # one group has no variance
+    if not by_batch and wants_gradient(*states, *learnt):
+        return NotImplemented  # norms by running averages have no derivative in C
     options = _Options(
         size.contiguous(), segments.owner.shape[0], len(states), skip, bounded, tuple(running), by_batch, momentum, eps
     )

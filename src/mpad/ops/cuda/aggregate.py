@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.kernel import kernel
@@ -100,6 +101,7 @@ class _Aggregate(torch.autograd.Function):
         return run(x, graph)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return run(gradients[0], ctx.graph, transposed=True), None
 
@@ -109,6 +111,8 @@ def run(x: Tensor, graph: StaticWordGraph, bias: Tensor | None = None, transpose
     x = x if x.stride(-1) == 1 else x.contiguous()
     models, rows, width = x.shape
     n, g = graph.node.shape[1], graph.base.shape[1]
+    if (models, rows) != (graph.node.shape[0], n + g * bool(graph.master)):
+        raise ValueError(f"these graphs have {n} words and {g} master nodes a model, but x has shape {tuple(x.shape)}")
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     tile = tile_of(width, _ROWS)
     grid = triton.cdiv(n, tile[2]) + (g if graph.master else 0), models

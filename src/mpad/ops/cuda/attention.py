@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
@@ -166,6 +167,7 @@ class _Attention(torch.autograd.Function):
         return pooled, flat
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         h, w, y, v, score, alpha, base, size = ctx.saved_tensors
         models, n, width = y.shape

@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
@@ -199,6 +200,7 @@ class _BatchNorm(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, y, weight, mask, saved = ctx.saved_tensors
         g = gradients[0].contiguous()

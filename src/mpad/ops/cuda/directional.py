@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.gate import tanh
@@ -99,6 +100,7 @@ class _Directional(torch.autograd.Function):
         return s
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         a, b, h, length, s, z = ctx.saved_tensors
         g = gradients[0].contiguous()

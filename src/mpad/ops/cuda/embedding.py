@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.kernel import kernel
@@ -110,6 +111,7 @@ class _Embedding(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         if not ctx.needs_input_grad[0]:
             return None, None, None
@@ -154,6 +156,7 @@ class _Dropout(torch.autograd.Function):
         return _dropped(x, state)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return _dropped(gradients[0], ctx.state), None
 

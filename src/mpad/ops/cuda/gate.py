@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes, wide_gate
 from mpad.ops.cuda.accumulators import zeros
@@ -155,6 +156,7 @@ class _GatedUpdate(torch.autograd.Function):
         return updated
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         h, x, message, rzc, reset_h, *weights = ctx.saved_tensors
         saved = message, rzc, reset_h

@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.accumulators import zeros
@@ -81,6 +82,7 @@ class _Linear(torch.autograd.Function):
         return x @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         g, x = (rows if rows.stride(-1) == 1 else rows.contiguous() for rows in (gradients[0], x))

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from mpad.ops.cuda import takes
 from mpad.ops.cuda.aggregate import run
@@ -26,7 +27,7 @@ def message_round(
 ) -> Any:
     """Rounds over graphs of words without norms; others are put together of smaller operators."""
     plain = weights.before2 is None and weights.gamma is None and weights.bias is not None and relu
-    if h is None or not isinstance(graph, StaticWordGraph) or not plain or not takes(h, *weights):
+    if h is None or not isinstance(graph, StaticWordGraph) or not plain or not takes(h, x, *weights):
         return NotImplemented
     x = linear(h, weights.w1) if x is None else x
     update = weights.w2, weights.b2, weights.bias, weights.w, weights.u, weights.v
@@ -46,6 +47,7 @@ class _Round(torch.autograd.Function):
         return updated
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         h, inbox, message, rzc, reset_h, *update = ctx.saved_tensors
         saved = message, rzc, reset_h
