@@ -19,7 +19,7 @@ def adam_step(
     active is left as it is.
     """
     takes = active.to(rates.dtype)[:, None]
-    t = steps.to(rates.dtype)[:, None]
+    t = steps.clamp(min=1).to(rates.dtype)[:, None]  # a model that has not begun is not active
     for x, g, first, second in zip(parameters, gradients, m, v, strict=True):
         first += takes * (1 - BETA1) * (g - first)
         second += takes * (1 - BETA2) * (g * g - second)
