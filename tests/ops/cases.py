@@ -1,6 +1,6 @@
 """Every operator × option, as arguments for its reference and its implementations."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -27,7 +27,6 @@ class Case:
     arguments: Any  # () → list of arguments, made anew each time
     taken: bool = True
     tolerance: float = 2e-5
-    options: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.operator}-{self.device}-{self.name}"

@@ -147,11 +147,6 @@ class StaticBatch:
         return self.document.numel()
 
     @cached_property
-    def owner(self) -> Tensor:
-        """(n_nodes,) int64, graph of each node, counted over the whole batch."""
-        return _over_all(self.owner_in_model, self.base.shape[1])
-
-    @cached_property
     def graph_owner(self) -> Tensor:
         """(n_graphs,) int64, document of each graph, counted over the whole batch."""
         return _over_all(self.document_of_graph, self.document.shape[1])

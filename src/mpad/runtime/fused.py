@@ -15,10 +15,8 @@ from mpad.runtime.maps import Affine
 from mpad.runtime.table import WordTable
 
 _ROWS = 256  # answered together: what lies between two rounds stays in the cache
-
-
-_STEP = "enter", "enter_b", "second", "second_b", "sent", "u", "u_b", "bias", "mlp2", "mlp2_b", "gates", "candidate"
-_STEP_LAST = "candidate_b", "reset"
+_ENTER = "enter", "enter_b", "second", "second_b", "sent", "u", "u_b"
+_STEP = *_ENTER, "bias", "mlp2", "mlp2_b", "gates", "candidate", "candidate_b", "reset"
 _READ = "align", "align_b", "context", "dense", "dense_b"
 _GRAPHS = "node_start", "edge_start", "words", "source", "target", "weight"
 
@@ -48,7 +46,7 @@ class FusedWords:
         self._steps = (native.structures["answer_step"] * len(level.steps))()
         self._reads = (native.structures["answer_read"] * len(level.reads))()
         for number, (step, read) in enumerate(zip(level.steps, level.reads, strict=True)):
-            parts = zip((*_STEP, *_STEP_LAST), map(self._held, _step_parts(step, number == 0)), strict=True)
+            parts = zip(_STEP, map(self._held, _step_parts(step, number == 0)), strict=True)
             self._steps[number] = native.pack("answer_step", **dict(parts))
             self._reads[number] = native.pack(
                 "answer_read", **dict(zip(_READ, map(self._held, _read_parts(read)), strict=True))
