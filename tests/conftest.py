@@ -12,6 +12,7 @@ from mpad.datasets.files import write_dataset
 from mpad.text.readers import Documents
 
 torch.set_num_threads(2)
+os.environ.setdefault("MPAD_AUTO_VECTORS", "none")  # what is distilled has tests of its own; others need not wait
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # runs the GPU's kernels here; read when Triton is first imported
 

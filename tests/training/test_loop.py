@@ -75,9 +75,9 @@ def test_diverged_training_is_no_model(fruit_corpus):
 
 def test_halving_the_rate(monkeypatch):
     factors = []
-    monkeypatch.setattr(Engine, "scale_learning_rate", lambda self, factor: factors.append(factor))
+    monkeypatch.setattr(Engine, "set_learning_rate", lambda self, factor: factors.append(factor))
     quick(preset="authors", max_epochs=101, patience=None, hidden=2).fit(["a", "b", "a c", "b c"], [0, 1, 0, 1])
-    assert factors == [0.5, 0.5]  # after epochs 50 and 100
+    assert factors == [1.0] * 50 + [0.5] * 50 + [0.25]
 
 
 def test_batches_are_reshuffled_and_never_of_one():

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad.cli.inputs import Data, LabelColumn, TextColumn, labelled
+from mpad.cli.inputs import Data, LabelColumn, TextColumn, given, labelled, vector_option
 from mpad.cli.output import Format, FormatOption, print_rows
-from mpad.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from mpad.estimators.comparison import Scores
@@ -19,11 +18,9 @@ def run(
     text: TextColumn = None,
     label: LabelColumn = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
-    vectors: Annotated[str | None, typer.Option(help="A file of word vectors, for the networks.")] = None,
-    max_epochs: Annotated[int, typer.Option(help="Epochs at most, of the networks.")] = TrainingConfig.max_epochs,
-    patience: Annotated[
-        int | None, typer.Option(help="Epochs without progress before a network stops.")
-    ] = TrainingConfig.patience,
+    vectors: Annotated[list[str] | None, typer.Option(help="Word vectors for the networks, as of `mpad fit`.")] = None,
+    max_epochs: Annotated[int | None, typer.Option(help="Epochs at most, of the networks.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Epochs without progress before a network stops.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the accuracies to this file (.png, .svg, .pdf).")] = None,
@@ -44,13 +41,8 @@ def run(
     from mpad.extras import require
 
     names = [name.strip() for name in models.split(",") if name.strip()]
-    options = {
-        "vectors": vectors,
-        "max_epochs": max_epochs,
-        "patience": patience,
-        "device": device,
-        "random_state": seed,
-    }
+    options = {"device": device, "random_state": seed, **given(max_epochs=max_epochs, patience=patience)}
+    options |= vector_option(vectors)
     chosen = {name: zoo.make_with(name, options) for name in names}
     for one in chosen.values():
         one.check_extras()

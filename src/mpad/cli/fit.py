@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpad.cli.inputs import Data, LabelColumn, TextColumn, labelled
+from mpad.cli.inputs import Data, LabelColumn, TextColumn, given, labelled, vector_option
 from mpad.estimators.presets import DEFAULT_PRESET
 from mpad.graph.build import GraphConfig
 from mpad.nn.config import MPADConfig
-from mpad.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from mpad.baselines.base import PlainClassifier
@@ -23,19 +22,23 @@ def run(
     label: LabelColumn = None,
     model: Annotated[str, typer.Option(help="mpad, or a rival: cnn, dan, hn-att, tfidf-svm …")] = "mpad",
     variant: Annotated[str, typer.Option(help="Of mpad: mpad, sentence-att, clique or path.")] = "mpad",
-    preset: Annotated[str, typer.Option(help="paper or authors.")] = DEFAULT_PRESET,
-    vectors: Annotated[str | None, typer.Option(help="A file of word vectors, or 'corpus'.")] = None,
+    preset: Annotated[str, typer.Option(help="Of mpad: best, paper or authors.")] = DEFAULT_PRESET,
+    vectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="auto, a file of word vectors, the name or folder of a Model2Vec or sentence-transformers model, "
+            "corpus, or none; several stand side by side."
+        ),
+    ] = None,
     tokenizer: Annotated[str, typer.Option(help="kim, kim-cased, unicode or module:function.")] = "kim",
     steps: Annotated[int, typer.Option(help="Rounds of messages.")] = MPADConfig.steps,
     hidden: Annotated[int, typer.Option(help="Width of the network.")] = MPADConfig.hidden,
     window: Annotated[int, typer.Option(help="Size of the co-occurrence window.")] = GraphConfig.window,
     directed: Annotated[bool, typer.Option(help="Edges point with the text.")] = True,
-    max_epochs: Annotated[int, typer.Option(help="Epochs at most.")] = TrainingConfig.max_epochs,
-    patience: Annotated[
-        int | None, typer.Option(help="Epochs without progress before stopping.")
-    ] = TrainingConfig.patience,
-    batch_size: Annotated[int, typer.Option(help="Documents a step.")] = TrainingConfig.batch_size,
-    learning_rate: Annotated[float, typer.Option(help="Adam's step size.")] = TrainingConfig.learning_rate,
+    max_epochs: Annotated[int | None, typer.Option(help="Epochs at most; else what the preset says.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Epochs without progress before stopping.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Documents a step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Adam's step size.")] = None,
     dropout: Annotated[float, typer.Option(help="Share of dropped activations.")] = MPADConfig.dropout,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh classes alike, however rare.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
@@ -46,12 +49,12 @@ def run(
 
     Example: `mpad fit reviews.csv --text review --label sentiment --out my-model`
 
-    Example: `mpad fit docstrings --out my-model --max-epochs 30`
+    Example: `mpad fit docstrings --preset paper --out my-model --max-epochs 30`
 
     Example: `mpad fit reviews.csv --model tfidf-svm --out rival`
 
-    A tenth of the documents is held out to choose the best epoch. Ctrl-C ends training and keeps that epoch. After
-    every epoch all that is needed to go on is written to OUT.checkpoint: if the machine goes down, the same command
+    A tenth of the documents is held out: on these the model is compared with TF-IDF + linear SVM, and presets other
+    than best choose their epoch. Ctrl-C ends training and keeps what there is. After every epoch all that is needed to go on is written to OUT.checkpoint: if the machine goes down, the same command
     with --resume ends with the model that it would have had.
     """
     from mpad.storage.model_folder import check_destination
@@ -63,16 +66,13 @@ def run(
     from mpad.estimators.text_classifier import TextClassifier
 
     shared = {
-        "vectors": vectors,
         "tokenizer": tokenizer,
-        "max_epochs": max_epochs,
-        "patience": patience,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
         "dropout": dropout,
         "class_weight": "balanced" if balanced else None,
         "device": device,
         "random_state": seed,
+        **vector_option(vectors),
+        **given(max_epochs=max_epochs, patience=patience, batch_size=batch_size, learning_rate=learning_rate),
     }
     own = {"preset": preset, "steps": steps, "hidden": hidden, "window": window, "directed": directed}
     if model == "mpad":
@@ -86,10 +86,10 @@ def run(
     if isinstance(classifier, TextClassifier):
         if resume and not checkpoint.exists():
             typer.echo(f"{checkpoint}: no checkpoint; beginning with the first epoch", err=True)
-        with epoch_bar(max_epochs) as sink:
+        with epoch_bar() as sink:
             classifier.fit(texts, labels, sink=sink, checkpoint=checkpoint, resume=resume, keep_interrupted=True)
         kept = _kept(classifier)
-        if classifier.n_iter_ > max_epochs:
+        if max_epochs is not None and classifier.n_iter_ > max_epochs:
             typer.echo(f"{classifier.n_iter_} epochs were done already, more than --max-epochs {max_epochs}", err=True)
     elif resume:
         raise InputError(f"--resume is for networks; '{model}' learns in one go")
@@ -100,6 +100,8 @@ def run(
     if isinstance(classifier, TextClassifier):  # whose training wrote it, or went on from it
         checkpoint.unlink(missing_ok=True)
     typer.echo(f"{len(texts):,} documents, {len(classifier.classes_)} classes; {kept}", err=True)
+    if isinstance(classifier, TextClassifier):
+        _compare(classifier)
     more = f', mpad explain {out} "some text"' if model == "mpad" else ""
     typer.echo(f"saved to {out}; next: mpad predict {out} DATA{more}", err=True)
 
@@ -124,6 +126,18 @@ def _save(classifier: "TextClassifier | PlainClassifier", out: Path) -> None:
             continue
         raise StoreError(f"{first}; the model was saved to {instead} instead")
     raise first
+
+
+def _compare(classifier: "TextClassifier") -> None:
+    """Say how well the model does on held-out documents, and what a linear model does there."""
+    accuracy = dict(classifier.held_out_accuracy_)
+    if not accuracy:
+        return
+    own = accuracy.pop("mpad")
+    names = {"tfidf-svm": "TF-IDF + linear SVM", "linear-stack": "linear stack"}
+    others = ", ".join(f"{names[name]} {100 * value:.1f} %" for name, value in accuracy.items())
+    held = classifier.card_["held_out"]
+    typer.echo(f"held-out accuracy {100 * own:.1f} % ({held:,} documents); on the same ones {others}", err=True)
 
 
 def _kept(classifier: "TextClassifier") -> str:

@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mpad.datasets.names import NAMES
-from mpad.errors import DataFileError
+from mpad.errors import DataFileError, InputError
 from mpad.io.encoding import decode, split_lines
 from mpad.text.readers import Documents, read_documents
 
@@ -56,3 +56,17 @@ def unlabelled(data: str, text: str | None) -> list[str]:
         return load_dataset(data).test.texts
     documents: Documents = read_documents(data, text, need_labels=False)
     return documents.texts
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Those options that were given: the others have their defaults in the estimators."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def vector_option(sources: list[str] | None) -> dict[str, Any]:
+    """--vectors as an estimator takes it; nothing where it was not given."""
+    if not sources:
+        return {}
+    if "none" in sources and len(sources) > 1:
+        raise InputError("--vectors none stands alone: the network learns its word vectors")
+    return {"vectors": None if sources == ["none"] else sources[0] if len(sources) == 1 else sources}

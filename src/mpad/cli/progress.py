@@ -27,21 +27,21 @@ def _columns(name: str) -> tuple[ProgressColumn, ...]:
 
 
 @contextmanager
-def epoch_bar(max_epochs: int) -> Iterator[Sink]:
+def epoch_bar() -> Iterator[Sink]:
     """Show a bar while training; where standard error is no terminal, a line an epoch instead."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda report: console.print(str(report), highlight=False)
         return
     with Progress(*_columns("training"), console=console) as progress:
-        task = progress.add_task("training", total=max_epochs, said="reading text and vectors …")
+        task = progress.add_task("training", total=None, said="reading text and vectors …")
         best = 0.0
 
         def advance(report: EpochReport) -> None:
             nonlocal best
             best = max(best, report.validation_accuracy)
             said = f"loss {report.train_loss:.3f}  validation {report.validation_accuracy:.3f}  best {best:.3f}"
-            progress.update(task, completed=report.epoch, said=said)
+            progress.update(task, completed=report.epoch, total=report.max_epochs, said=said)
 
         yield advance
 

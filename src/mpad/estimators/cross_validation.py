@@ -103,13 +103,21 @@ def cross_validate_in_turn(
         setting, fold = divmod(number, len(folds))
         best = history.reports[history.best_epoch - 1]
         estimator = clone(settings[setting])
-        estimator._remember(shared.with_network(task.network), history)
-        test_accuracy = best.watched_accuracy if watch else evaluate(task.network, _watched(task))[1]
+        chosen, held = (_places(part) for part in (task.examples, task.validation))
+        weights = np.ones(len(targets), np.float32)
+        weights[chosen] = task.examples.weights.cpu().numpy()
+        model = shared.with_network(task.network)
+        whole, accuracies = estimator._complete(model, packed, targets, weights, chosen, held, seeds[setting])
+        estimator._remember(whole, history, accuracies)
+        if whole is not model:
+            test_accuracy = whole.accuracy(packed, targets, folds[fold][2])
+        else:
+            test_accuracy = best.watched_accuracy if watch else evaluate(task.network, _watched(task))[1]
         yield FoldResult(
             setting=setting,
             fold=fold,
             estimator=estimator,
-            validation_accuracy=best.validation_accuracy,
+            validation_accuracy=accuracies.get("mpad", best.validation_accuracy),
             test_accuracy=float(test_accuracy or 0.0),
             best_epoch=history.best_epoch,
             seconds=history.seconds,
@@ -117,6 +125,11 @@ def cross_validate_in_turn(
             reports=tuple(history.reports),
             test=folds[fold][2],
         )
+
+
+def _places(examples: Examples | None) -> Rows:
+    """Documents of some examples."""
+    return np.zeros(0, np.int64) if examples is None else examples.documents.cpu().numpy()
 
 
 def _watched(task: Task) -> Examples:
@@ -148,7 +161,7 @@ def _task(
     if held is None:
         chosen, held = (chosen[part] for part in hold_out(targets[chosen], setting.validation_fraction, seed))
     network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(corpus.device)
-    if setting.vectors is None:  # learnt from scratch, each model from rows of its own
+    if setting._learns_vectors:  # learnt from scratch, each model from rows of its own
         vectors = torch.from_numpy(random_rows(vectors.shape[0], vectors.shape[1], seed)).to(corpus.device)
     network.set_vectors(vectors)
     return Task(

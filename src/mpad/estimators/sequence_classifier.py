@@ -74,9 +74,9 @@ class SequenceClassifier(TextClassifier):
         self.verbose = verbose
 
     def _training_config(self, seed: int) -> TrainingConfig:
-        return TrainingConfig(
-            self.max_epochs, self.patience, self.batch_size, self.learning_rate, "constant", seed, by_length=True
-        )
+        names = "max_epochs", "patience", "batch_size", "learning_rate"
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return TrainingConfig(**settings, seed=seed, by_length=True)
 
     @property
     def _by_sentence(self) -> bool:
@@ -89,7 +89,7 @@ class SequenceClassifier(TextClassifier):
         if unknown:
             known = ", ".join(sorted(baseline_options(self.model))) or "it has none"
             raise InputError(f"'{self.model}' has no option {', '.join(unknown)} (known: {known})")
-        learnt = self.learn_vectors or self.vectors is None
+        learnt = self.learn_vectors or self._learns_vectors
         return network(config(n_classes, vector_width, n_words, self.dropout, learnt, **options))
 
     def explain(self, text: str, label: Any = None, method: str = "attention") -> Explanation:

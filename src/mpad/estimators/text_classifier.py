@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,8 +23,9 @@ from mpad.models.network import Network
 from mpad.pipeline.store import as_json, load_model, save_model
 from mpad.pipeline.text_model import TextModel
 from mpad.storage.model_card import model_card
+from mpad.text.distilled import AUTO, auto_source
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
-from mpad.text.vectors import CORPUS, WordVectors, load_vectors, random_vectors, train_vectors
+from mpad.text.vectors import WordVectors, make_vectors, random_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.checkpoint import Checkpoint, check_free, read_checkpoint
 from mpad.training.config import TrainingConfig
@@ -41,14 +42,14 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
     """An estimator of a network over raw text; what stands here is the same for every network."""
 
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]
-    vectors: str | Path | None
+    vectors: str | Path | Sequence[str | Path] | None
     vector_size: int
     extra_words: int
     min_count: int
-    max_epochs: int
-    patience: int | None
-    batch_size: int
-    learning_rate: float
+    max_epochs: int | Literal["auto"]
+    patience: int | Literal["auto"] | None
+    batch_size: int | Literal["auto"]
+    learning_rate: float | Literal["auto"]
     dropout: float
     validation_fraction: float
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
@@ -129,9 +130,26 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         checks = make_examples(corpus, held, targets) if len(held) else None
         task = Task(model.network.to(device), examples, checks, training)
         (history,) = train([task], sink or (to_stderr if self.verbose else silent), keep_interrupted, kept)
-        self._remember(model, history)
+        model, accuracies = self._complete(model, packed, targets, weights, chosen, held, seed)
+        self._remember(model, history, accuracies)
         self.card_ = self._card(len(chosen), len(held), history)
         return self
+
+    def _complete(
+        self,
+        model: TextModel,
+        packed: Any,
+        targets: NDArray[Any],
+        weights: NDArray[np.float32],
+        chosen: NDArray[np.int64],
+        held: NDArray[np.int64],
+        seed: int,
+    ) -> tuple[TextModel, dict[str, float]]:
+        """Fit what stands beside the trained network; the whole model, and its accuracy on the held-out documents.
+
+        `chosen` and `held` are the packed documents that the network has learnt from, and has not.
+        """
+        return model, {}
 
     def _fingerprint(self, model: TextModel, data: Mapping[str, NDArray[Any]]) -> str:
         """What a checkpoint belongs to: the documents as the network reads them, its first weights, the settings."""
@@ -149,12 +167,15 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
     def _card(self, n_training: int, n_held: int, history: History) -> dict[str, Any]:
         best = history.reports[history.best_epoch - 1] if history.best_epoch else None
         accuracy = None if best is None or not n_held else round(best.validation_accuracy, 4)
+        compared = {name.replace("-", "_"): round(value, 4) for name, value in self.held_out_accuracy_.items()}
+        accuracy = compared.pop("mpad", accuracy)
         return model_card(
             n_training + n_held,
             held_out=n_held,
             epochs=len(history.reports),
             best_epoch=history.best_epoch,
             validation_accuracy=accuracy,
+            **{f"validation_accuracy_{name}": value for name, value in compared.items()},
             interrupted=history.interrupted or None,
         )
 
@@ -185,19 +206,33 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
             return self._make_network(n_classes, n_words, vector_width)
 
     def _word_vectors(self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int) -> WordVectors:
-        if self.vectors is None:
+        sources = self._vector_sources
+        if not sources:
             return random_vectors(vocabulary, self.vector_size, seed)
-        if self.vectors == CORPUS:  # these and a file's rows are the same for every seed, so that models can share them
-            return train_vectors(texts, tokenizer, vocabulary, self.vector_size)
-        return load_vectors(self.vectors, vocabulary, self.extra_words)
+        # These are the same for every seed, so that models can share them.
+        return make_vectors(sources, texts, tokenizer, vocabulary, self.vector_size, self.extra_words)
 
-    def _remember(self, model: TextModel, history: History) -> None:
+    @property
+    def _vector_sources(self) -> list[str | Path]:
+        """Where word vectors come from; none where the network learns them."""
+        if self.vectors is None:
+            return []
+        given = [self.vectors] if isinstance(self.vectors, (str, Path)) else list(self.vectors)
+        result = [auto_source() if source == AUTO else source for source in given]
+        return [source for source in result if source is not None]
+
+    @property
+    def _learns_vectors(self) -> bool:
+        return not self._vector_sources
+
+    def _remember(self, model: TextModel, history: History, accuracies: Mapping[str, float] | None = None) -> None:
         self.model_ = model
         self.classes_ = model.labels.classes
         self.history_ = history.reports
         self.best_epoch_ = history.best_epoch
         self.n_iter_ = len(history.reports)
         self.interrupted_ = history.interrupted
+        self.held_out_accuracy_ = dict(accuracies or {})
         self.card_ = {}
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float32]:

@@ -70,6 +70,7 @@ def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> Packed
         weight=weight.astype(np.float32),
         edge_start=np.concatenate([[0], np.cumsum(np.bincount(edge_owner, minlength=n_graphs))]).astype(np.int64),
         document_start=np.arange(n_graphs + 1, dtype=np.int64),
+        count=np.bincount(node_of, minlength=len(words)).astype(np.int32),
     )
 
 

@@ -27,6 +27,7 @@ class PackedGraphs:
     weight: Array  # (n_edges,) float32, co-occurrence count
     edge_start: Array  # (n_graphs + 1,) int64
     document_start: Array  # (n_documents + 1,) int64, into graphs
+    count: Array | None = None  # (n_nodes,) int32, how often each word stands in its graph; None: once each
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not hold together: compiled code follows these numbers without a further look."""
@@ -35,6 +36,8 @@ class PackedGraphs:
             end = self.n_graphs if last is None else last
             if len(starts) < 1 or starts[0] != 0 or starts[-1] != end or (starts[1:] < starts[:-1]).any():
                 raise InputError(f"{name} must rise from 0 to {end:,}")
+        if self.count is not None and len(self.count) != len(self.words):
+            raise InputError("every node has a count, or none has")
         if not len(self.source) == len(self.target) == len(self.weight) or len(self.edge_start) != self.n_graphs + 1:
             raise InputError("every edge has a source, a target and a weight, and every graph a run of edges")
         if len(self.source):
@@ -44,7 +47,7 @@ class PackedGraphs:
                 raise InputError("an edge leads to a node that its graph does not have")
 
     @classmethod
-    def built(cls, **arrays: Array) -> "PackedGraphs":
+    def built(cls, **arrays: Array | None) -> "PackedGraphs":
         """Graphs whose arrays hold together by the way in which they were made: not looked at again."""
         graphs = object.__new__(cls)
         graphs.__dict__.update(arrays)
@@ -85,4 +88,5 @@ def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
         weight=values("weight", np.float32),
         edge_start=starts("edge_start"),
         document_start=starts("document_start"),
+        count=None if any(part.count is None for part in parts) else values("count", np.int32),
     )

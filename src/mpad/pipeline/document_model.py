@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
+from mpad.graph.potentials import Potentials
 from mpad.labels import Labels
 from mpad.models.mpad import MPAD
 from mpad.pipeline.text_model import TextModel
@@ -31,6 +32,7 @@ class DocumentModel(TextModel):
     graph_config: GraphConfig
     network: MPAD
     labels: Labels
+    potentials: Potentials | None = None  # the linear part, where the model has one
     kind = "mpad"
     _made: "_Made | None" = field(default=None, init=False, repr=False, compare=False)
 
@@ -48,7 +50,10 @@ class DocumentModel(TextModel):
         On a CPU the answer comes from the NumPy runtime: a short document takes a tenth of the time that torch
         needs to start its operators.
         """
-        return self._in_numpy(packed) if self.device.type == "cpu" else self.answer_by_torch(packed)
+        answer = self._in_numpy(packed) if self.device.type == "cpu" else self.answer_by_torch(packed)
+        if self.potentials is None:
+            return answer
+        return replace(answer, logits=self.potentials.added_to(answer.logits, packed))
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> "DocumentModel":
@@ -62,7 +67,8 @@ class DocumentModel(TextModel):
         else:
             network.set_vectors(vectors)
         network.load_state_dict(tensors, assign=True)
-        model = cls(pipeline.tokenizer, pipeline.vocabulary, pipeline.graph_config, network, pipeline.labels)
+        parts = pipeline.tokenizer, pipeline.vocabulary, pipeline.graph_config, network, pipeline.labels
+        model = cls(*parts, pipeline.potentials)
         places = _places(network)
         object.__setattr__(model, "_made", _Made(numbers, places, _stamp(places)))
         return model
@@ -70,7 +76,8 @@ class DocumentModel(TextModel):
     @property
     def pipeline(self) -> Pipeline:
         """The same model without torch."""
-        return Pipeline(self.tokenizer, self.vocabulary, self.graph_config, self._in_numpy, self.labels)
+        parts = self.tokenizer, self.vocabulary, self.graph_config, self._in_numpy, self.labels
+        return Pipeline(*parts, self.potentials)
 
     @property
     def _in_numpy(self) -> Network:
@@ -94,6 +101,7 @@ class DocumentModel(TextModel):
             "hidden": config.hidden,
             "window": self.graph_config.window,
             "directed": self.graph_config.directed,
+            "potentials": 0 if self.potentials is None else len(self.potentials.idf),
         }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from mpad.graph.potentials import Potentials
 from mpad.models.baselines import find_baseline
 from mpad.models.mpad import MPAD
 from mpad.models.network import Network
@@ -33,6 +34,7 @@ def save_model(
     model: TextModel, estimator: Mapping[str, Any], card: Mapping[str, Any], folder: str | Path, version: str
 ) -> None:
     """Write the model, and beside it the estimator's parameters and when and on what it was trained."""
+    potentials = model.potentials if isinstance(model, DocumentModel) else None
     config = {
         "format": FORMAT,
         "mpad": version,
@@ -40,6 +42,7 @@ def save_model(
         "tokenizer": model.tokenizer.name,
         **({"graph": asdict(model.graph_config)} if isinstance(model, DocumentModel) else {}),
         "network": asdict(model.network.config),
+        **({} if potentials is None else {"potentials": asdict(potentials.shape)}),
         "labels": model.labels.to_json(),
         "words_seen": model.vocabulary.seen,
         "estimator": dict(estimator),
@@ -48,6 +51,8 @@ def save_model(
     tensors = {name: value.detach().cpu().numpy() for name, value in model.network.state_dict().items()}
     vectors = model.network.vectors.detach().cpu()
     tensors[VECTORS] = (vectors if model.network.config.learn_vectors else vectors.half()).numpy()
+    if potentials is not None:
+        tensors |= potentials.tensors()
     with new_folder(folder, config) as fresh:
         write_json(fresh / VOCABULARY, list(model.vocabulary.words))
         write_tensors(fresh, tensors)
@@ -65,17 +70,21 @@ def load_model(
         chosen = saved_tokenizer(result.tokenizer, tokenizer)
         parts = chosen, result.vocabulary
         if result.graph is not None:
-            network = _filled(MPAD, result.mpad_config(), result)
-            return DocumentModel(*parts, result.graph, network.to(device).eval(), result.labels), files
+            network, potentials = _filled(MPAD, result.mpad_config(), result)
+            network = network.to(device).eval()
+            return DocumentModel(*parts, result.graph, network, result.labels, potentials), files
         make, shape = find_baseline(result.kind)
-        baseline = _filled(make, result.network(shape), result)
+        baseline, _ = _filled(make, result.network(shape), result)
         return SequenceModel(result.kind, *parts, baseline.to(device).eval(), result.labels), files
 
     return open_model(folder, read)
 
 
-def _filled(make: Callable[[Any], Any], config: Any, folder: ModelFolder) -> Any:
-    """A network of that shape with the folder's weights, which are known to fit before any memory is taken."""
+def _filled(make: Callable[[Any], Any], config: Any, folder: ModelFolder) -> tuple[Any, Potentials | None]:
+    """A network of that shape with the folder's weights, which are known to fit before any memory is taken.
+
+    And its potentials, if it has any.
+    """
     with torch.device("meta"):
         outline: Network = make(config)
     shapes = {name: tuple(value.shape) for name, value in outline.state_dict().items()}
@@ -84,7 +93,7 @@ def _filled(make: Callable[[Any], Any], config: Any, folder: ModelFolder) -> Any
     with torch.no_grad():
         network.vectors.copy_(torch.from_numpy(tensors[VECTORS]))
     network.load_state_dict({name: torch.from_numpy(tensors[name]) for name in shapes})
-    return network
+    return network, folder.potentials(tensors)
 
 
 def as_json(value: Any) -> Any:

@@ -60,6 +60,22 @@ class TextModel(ABC):
         everything = torch.arange(len(corpus), device=self.device)
         return join([_as_answer(self.network(batch)) for batch in in_batches(corpus, everything)])
 
+    @torch.no_grad()
+    def network_logits(self, packed: Any, documents: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What the network alone says of some packed documents: (documents, n_classes)."""
+        self.network.eval()
+        corpus, chosen = self.tensors(packed, self.device), torch.from_numpy(documents).to(self.device)
+        if not len(documents):
+            return np.zeros((0, len(self.labels)), np.float32)
+        logits = [self.network(batch).logits for batch in in_batches(corpus, chosen)]
+        return np.asarray(torch.cat(logits).float().cpu().numpy())
+
+    def accuracy(self, packed: Any, targets: NDArray[Any], documents: NDArray[np.int64]) -> float:
+        """Share of some packed documents that the model is right on; of many labels a document, of their cells."""
+        logits, truth = self.answer(packed).logits[documents], targets[documents]
+        right = (logits > 0) == (truth > 0.5) if self.labels.multilabel else logits.argmax(1) == truth
+        return float(right.mean())
+
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Text → logits: (n_texts, n_classes)."""
         if not len(texts):

@@ -9,7 +9,7 @@ For serving and for starting fast. A model folder that `MPADClassifier.save` or 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
+from mpad.graph.potentials import Potentials
 from mpad.inputs import as_texts
 from mpad.labels import Labels
 from mpad.runtime.answer import Answer
@@ -38,15 +39,23 @@ class Pipeline:
     graph_config: GraphConfig
     network: Network
     labels: Labels
+    potentials: Potentials | None = None  # the linear part, where the model has one
 
     def pack(self, texts: Sequence[str]) -> PackedGraphs:
         """Text → packed graphs, by document or by sentence as the variant wants."""
         corpus = self.vocabulary.encode(texts, self.tokenizer, sentences=self.network.config.hierarchical)
         return build_graphs(corpus, self.graph_config)
 
+    def answer(self, packed: PackedGraphs) -> Answer:
+        """Packed graphs → logits, document vectors and attention, in the order of the documents."""
+        answer = self.network(packed)
+        if self.potentials is None:
+            return answer
+        return replace(answer, logits=self.potentials.added_to(answer.logits, packed))
+
     def logits(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Text → logits: (n, n_classes)."""
-        return self.network(self.pack(as_texts(texts))).logits
+        return self.answer(self.pack(as_texts(texts))).logits
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """Text → probability of each class: (n, n_classes)."""
@@ -65,8 +74,9 @@ def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterab
         config = result.mpad_config()
         chosen = saved_tokenizer(result.tokenizer, tokenizer)
         tensors = result.tensors(config.tensor_shapes())
-        vectors = tensors.pop(VECTORS)
+        potentials, vectors = result.potentials(tensors), tensors.pop(VECTORS)
         network = Network(config, tensors, vectors)
-        return Pipeline(chosen, result.vocabulary, result.graph or GraphConfig(), network, result.labels)
+        parts = chosen, result.vocabulary, result.graph or GraphConfig(), network, result.labels
+        return Pipeline(*parts, potentials)
 
     return open_model(folder, read)

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from mpad.errors import DamagedModel, FutureFormat, MissingModelFile, ShapeMismatch, StoreError
+from mpad.errors import DamagedModel, FutureFormat, InputError, MissingModelFile, ShapeMismatch, StoreError
 from mpad.graph.build import GraphConfig
+from mpad.graph.potentials import Potentials, PotentialShape
 from mpad.io import atomic
 from mpad.io.safe_json import read_json
 from mpad.io.settings import as_settings
@@ -201,9 +202,30 @@ class ModelFolder:
     def tensors(self, expected: Shapes) -> Arrays:
         """Read all tensors, the word vectors among them."""
         version = self.files.config["format"] if self.kind == "mpad" else FORMAT
+        shape = self._potential_shape()
+        if shape is not None:
+            expected = {**expected, **shape.tensor_shapes(len(self.labels), self.labels.multilabel)}
         named = {name: tensor_name(name, version) for name in expected}
-        read = self.files.tensors({named[name]: shape for name, shape in expected.items()})
+        wanted = {named[name]: shape for name, shape in expected.items()}
+        read = self.files.tensors(wanted, integers={"potentials.pairs"})
         return {name: read[old] for name, old in named.items()}
+
+    def _potential_shape(self) -> PotentialShape | None:
+        """How many words and pairs have a potential; None where the model has no linear part."""
+        if self.kind != "mpad" or "potentials" not in self.files.config:
+            return None
+        shape = self.files.settings("potentials", PotentialShape)
+        width = self.files.config["network"].get("vector_width")
+        if shape.words > len(self.vocabulary) or shape.width not in (0, width):
+            raise ShapeMismatch(f"{self.path / CONFIG}: the potentials are not of this vocabulary, or of these vectors")
+        return shape
+
+    def potentials(self, tensors: Arrays) -> Potentials | None:
+        """Take the linear part out of the tensors, if there is one."""
+        try:
+            return Potentials.taken_from(tensors, tensors[VECTORS])
+        except InputError as error:
+            raise self.files.damaged(WEIGHTS, str(error)) from None
 
 
 def open_model(folder: str | Path, read: Callable[[ModelFiles], Value]) -> Value:

@@ -4,13 +4,14 @@
 |--------|--------------------------------------------------------------------------------------------------------|
 | 1      | no checksums                                                                                           |
 | 2      | one setting `authors` for all that tells that network from the paper's; other names of MPAD's tensors  |
+| 3      | no potentials                                                                                          |
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT = 3
+FORMAT = 4
 _AUTHORS = {
     "mlp_before": True,
     "mlp_norm": True,

@@ -1,7 +1,8 @@
 """Word vectors → one row per id.
 
-Three sources: a file of pretrained vectors; word2vec trained on the corpus itself, as the paper does for Yelp;
-or nothing, in which case the rows start at random and the network learns them.
+Sources: pieces of words distilled from a sentence transformer; a file of pretrained vectors; word2vec trained on the
+corpus itself, as the paper does for Yelp; several of these side by side; or nothing, in which case the rows start at
+random and the network learns them.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError, VectorFileError
 from mpad.extras import require
+from mpad.text.distilled import PieceVectors, piece_vectors
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vector_files import read_rows
 from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, iterate_sentences
@@ -34,6 +36,51 @@ class WordVectors:
     def width(self) -> int:
         """Numbers in a row."""
         return int(self.rows.shape[1])
+
+
+def make_vectors(
+    sources: Sequence[str | Path],
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    width: int,
+    extra: int,
+) -> WordVectors:
+    """Rows of one source, or of several side by side: "corpus", a file, or a model that has pieces of words.
+
+    The first source brings words that the training text has not; the others have rows for them too, where they can.
+    `width` is that of vectors trained on the corpus.
+    """
+    parts: list[WordVectors] = []
+    for source in sources:
+        if source == CORPUS:
+            part = train_vectors(texts, tokenizer, vocabulary, width)
+        elif Path(source).is_file():
+            part = load_vectors(source, vocabulary, 0 if parts else extra)
+        else:
+            part = compose_vectors(piece_vectors(str(source)), vocabulary, 0 if parts else extra)
+        parts.append(part)
+        vocabulary = part.vocabulary
+    rows = np.concatenate([_filled_up(part.rows, vocabulary.n_rows) for part in parts], axis=1)
+    return WordVectors(vocabulary, rows, max(part.covered for part in parts))
+
+
+def _filled_up(rows: NDArray[np.float32], n: int) -> NDArray[np.float32]:
+    """With rows of zeros before the spare ones, for words that another source has brought."""
+    return np.insert(rows, [len(rows) - SPARE_ROWS] * (n - len(rows)), 0, axis=0) if len(rows) < n else rows
+
+
+def compose_vectors(pieces: PieceVectors, vocabulary: Vocabulary, extra: int = 0) -> WordVectors:
+    """Give each word the mean of its pieces' rows, and the vocabulary the first `extra` pieces besides.
+
+    Pieces come in the order of their frequency, about; from them `Vocabulary` puts together words that come later.
+    """
+    full = vocabulary.extended(pieces.pieces()[:extra])
+    rows = np.zeros((full.n_rows, pieces.width), np.float32)
+    rows[: len(vocabulary)] = pieces.rows(vocabulary.words)
+    place = pieces.tokenizer.get_vocab()
+    rows[len(vocabulary) : len(full)] = pieces.table[[place[word] for word in full.words[len(vocabulary) :]]]
+    return WordVectors(full, rows, covered=len(vocabulary))
 
 
 def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed: int = 0) -> WordVectors:

@@ -36,6 +36,13 @@ class FlatParameters:
             start += padded_size
         self._addresses = [view.data_ptr() for view in self._views]
 
+    def places_of(self, chosen: Iterable[nn.Parameter]) -> Tensor:
+        """1 for the numbers of these parameters, 0 for those of the others: (1, numbers)."""
+        numbers, parts = {id(parameter) for parameter in chosen}, []
+        for parameter, zeros, gap in zip(self.parameters, self._zeros, self._gaps, strict=True):
+            parts += [torch.full_like(zeros[:1], float(id(parameter) in numbers)), gap[:1]]
+        return torch.cat(parts, dim=1)
+
     def gradient(self) -> Tensor:
         """The gradients, laid out as the parameters are; no gradient counts as a zero one: (models, numbers)."""
         self._bring_back()
@@ -65,7 +72,14 @@ class Adam:
     `steps` (models,) counts the steps that each model has taken, the present one included; somebody else advances it.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], rates: Sequence[float], steps: Tensor) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        rates: Sequence[float],
+        steps: Tensor,
+        weight_decay: float = 0.0,
+        decayed: Iterable[nn.Parameter] = (),
+    ) -> None:
         trained, n = list(parameters), len(rates)
         self._large = [parameter for parameter in trained if parameter.numel() >= _LARGE * n]
         small = [parameter for parameter in trained if parameter.numel() < _LARGE * n]
@@ -73,6 +87,7 @@ class Adam:
         self._steps, self._n = steps, n
         self.rates = torch.tensor(list(rates), device=steps.device, dtype=torch.float64).to(trained[0].dtype)
         shapes = [self._small.flat, *[parameter.detach().view(n, -1) for parameter in self._large]]
+        self._decay = weight_decay * self._small.places_of(decayed) if weight_decay else None
         self.m, self.v = [torch.zeros_like(x) for x in shapes], [torch.zeros_like(x) for x in shapes]
 
     def zero_grad(self) -> None:
@@ -83,6 +98,8 @@ class Adam:
     def step(self, active: Tensor) -> None:
         """Update every parameter of the active models (models,) by its gradient."""
         gradients, values = [self._small.gradient()], [self._small.flat]
+        if self._decay is not None:
+            self._small.flat -= self._small.flat * (self._decay * (self.rates * active)[:, None])
         for parameter in self._large:
             values.append(parameter.detach().view(self._n, -1))
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

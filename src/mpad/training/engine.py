@@ -47,7 +47,8 @@ class Engine:
         self._counter = DropoutCounter([task.config.seed for task in tasks], self._device)
         set_dropout_counter(self.network, self._counter)
         trained = (parameter for parameter in self.network.parameters() if parameter.requires_grad)
-        self._adam = Adam(trained, [task.config.learning_rate for task in tasks], self._counter.steps)
+        rates = [task.config.learning_rate for task in tasks]
+        self._adam = Adam(trained, rates, self._counter.steps, tasks[0].config.weight_decay, _matrices(self.network))
         self._memory = StepMemory(self._device)
         self._pool = Pool() if captured else None
         self.train_step = Captured(self._step, self._changed, self._pool)
@@ -181,9 +182,10 @@ class Engine:
 
     # ── Between epochs ──
 
-    def scale_learning_rate(self, factor: float) -> None:
-        """Multiply the learning rates."""
-        self._adam.rates *= factor
+    def set_learning_rate(self, factor: float) -> None:
+        """Set each model's learning rate to its own times that."""
+        rates = torch.tensor([task.config.learning_rate * factor for task in self._tasks], dtype=torch.float64)
+        self._adam.rates.copy_(rates)
 
     def state(self) -> dict[str, Tensor]:
         """All that the next epoch depends on beside its batches, for a checkpoint."""
@@ -251,6 +253,12 @@ def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
         assert isinstance(corpus, WordTensors | CorpusTensors)
         return Engine(tasks, StaticSequenceBatches(corpus))
     return Engine(tasks)
+
+
+def _matrices(network: Network) -> list[nn.Parameter]:
+    """Weights of the linear maps."""
+    linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
+    return [module.weight for module in linear if isinstance(module.weight, nn.Parameter)]
 
 
 def _fixed_shapes(corpus: object, network: Network) -> bool:

@@ -63,7 +63,7 @@ def train_in_turn(
         return
     engine = engine or find_engine(tasks)
     best = BestWeights(engine.network, engine.stacked)
-    stoppings = [EarlyStopping(task.config.patience) for task in tasks]
+    stoppings = [EarlyStopping(task.config.patience, task.config.keep == "last") for task in tasks]
     reports: list[list[EpochReport]] = [[] for _ in tasks]
     interrupted = False
     try:
@@ -135,8 +135,7 @@ def _epochs(
     engine.prepare(orders())
     for epoch in range(done + 1, config.max_epochs + 1):
         start = time.perf_counter()
-        if config.schedule == "halving" and epoch % 50 == 1 and epoch > 1:
-            engine.scale_learning_rate(0.5)
+        engine.set_learning_rate(config.rate_factor(epoch))
         engine.start()
         if epoch < config.max_epochs:
             engine.prepare(orders())  # while this epoch runs

@@ -8,10 +8,13 @@ from torch import Tensor, nn
 
 
 class EarlyStopping:
-    """Which epoch of one model is best: the highest validation accuracy; among equals, the lowest loss."""
+    """Which epoch of one model is best: the highest validation accuracy; among equals, the lowest loss.
 
-    def __init__(self, patience: int | None) -> None:
-        self._patience = patience
+    Where the last epoch is kept whatever it comes to, each is the best so far.
+    """
+
+    def __init__(self, patience: int | None, keep_last: bool = False) -> None:
+        self._patience, self._keep_last = patience, keep_last
         self._score: tuple[float, float] | None = None
         self.epoch = 0  # the best; 0: none yet
         self._waited = 0
@@ -21,7 +24,7 @@ class EarlyStopping:
         if self.out_of_patience:
             return False
         score = (accuracy, -loss)
-        if self._score is not None and not score > self._score:
+        if self._score is not None and not score > self._score and not self._keep_last:
             self._waited += accuracy <= self._score[0]
             return False
         # Lower loss at equal accuracy keeps the weights, but only accuracy buys more time.

@@ -40,7 +40,7 @@ def check_together(tasks: Sequence[Task]) -> None:
     """Models that train together share their batches' size, their epochs and their schedule."""
     if not tasks:
         raise InputError("nothing to train: no tasks were given")
-    for name in ("max_epochs", "batch_size", "schedule"):
+    for name in ("max_epochs", "batch_size", "schedule", "weight_decay"):
         values = {getattr(task.config, name) for task in tasks}
         if len(values) > 1:
             result = ", ".join(sorted(map(str, values)))

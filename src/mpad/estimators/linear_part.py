@@ -1,0 +1,316 @@
+"""Fits the linear part of a model: potentials of words and pairs of words, and how much the network counts beside it.
+
+1. A linear SVM over words and pairs of words, weighed by TF-IDF. Its scores of the training documents themselves are
+   far too good, so each is scored by an SVM that has not seen it: ten shuffled folds.
+2. A logistic regression on those scores and the mean of the word vectors (the `linear-stack` of the zoo).
+3. On held-out documents, which the network has not seen either, three positive numbers: what the SVM, the regression
+   and the network count in the sum. They are also what a temperature would be: the probabilities fit these documents.
+4. SVM and regression again, on all documents.
+"""
+
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from mpad.graph.packed import PackedGraphs
+from mpad.graph.potentials import (
+    Potentials,
+    WeighedParts,
+    both_classes,
+    edge_words,
+    pair_keys,
+    part_documents,
+    weigh_parts,
+)
+
+Doubles = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; of more documents than that, fewer
+_RARE = 2  # training documents that a pair of words must stand in
+_USUAL = np.log([0.8, 0.5, 0.35])  # what SVM, regression and network count, as far as held-out documents do not tell
+_MEAN_SCALE = 0.1  # spread of a mean vector's columns, beside scores of about 1
+
+
+@dataclass(frozen=True)
+class LinearPart:
+    """What was fitted, and how well each part does on held-out documents."""
+
+    potentials: Potentials
+    accuracies: dict[
+        str, float
+    ]  # "tfidf-svm", "linear-stack" and "mpad", all together; empty without held-out documents
+
+
+@dataclass(frozen=True)
+class _Examples:
+    x: csr_matrix  # (documents, words and pairs)
+    mean: Doubles  # (documents, width), centred and scaled
+    targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
+    weights: NDArray[np.float32]  # (documents,)
+    n_classes: int
+
+    @property
+    def multilabel(self) -> bool:
+        return self.targets.ndim == 2
+
+
+def fit_linear_part(
+    graphs: PackedGraphs,
+    documents: Rows,
+    targets: NDArray[Any],
+    weights: NDArray[np.float32],
+    n_classes: int,
+    n_words: int,
+    vectors: NDArray[np.floating],
+    held: Rows,
+    network_logits: NDArray[np.floating],
+    seed: int,
+) -> LinearPart:
+    """Fit on some documents of a corpus, `held` (places among them) held out; `network_logits` are those documents'.
+
+    `targets` and `weights` have a row for each of `documents`. Words below `n_words` can have a potential. `vectors`
+    have a row for each word that can be met; without columns, where they were learnt by the network itself.
+    """
+    keys, idf, idf_new = _learn_idf(graphs, documents, n_words)
+    weighed = weigh_parts(graphs, keys, idf, idf_new)
+    x = _matrix(weighed, len(graphs), len(idf))[documents]
+    mean = _means(weighed, len(graphs), vectors)[documents]
+    centre, scale = mean.mean(0), float(mean.std()) / _MEAN_SCALE if mean.size and mean.any() else 1.0
+    examples = _Examples(x, (mean - centre) / scale, targets, weights, n_classes)
+
+    scores = _cross_fitted_scores(examples, seed)
+    chosen = np.setdiff1d(np.arange(len(documents)), held)
+    experts = [scores[held], _Stack(examples, scores, chosen).logits(examples, scores, held), network_logits]
+    counts = _joined(experts, targets[held])
+    everything = np.arange(len(documents))
+    with _quiet():
+        svm, stack = _SVM(examples, everything), _Stack(examples, scores, everything)
+
+    from_mean = counts[1] * stack.from_mean / scale
+    n_pairs = len(keys)
+    pairs = np.stack([keys // max(n_words, 1), keys % max(n_words, 1)], axis=1) if n_pairs else np.zeros((0, 2))
+    potentials = Potentials(
+        pairs=pairs.astype(np.int32),
+        idf=idf,
+        idf_new=np.array(idf_new, np.float32),
+        potential=svm.weight.T.astype(np.float16),
+        intercept=svm.intercept.astype(np.float32),
+        from_scores=(counts[0] * np.eye(n_classes) + counts[1] * stack.from_scores).astype(np.float32),
+        from_mean=from_mean.astype(np.float32),
+        bias=(counts[1] * stack.bias - from_mean @ centre).astype(np.float32),
+        network=np.array(counts[2], np.float32),
+        vectors=vectors,
+    )
+    named = dict(zip(("tfidf-svm", "linear-stack"), experts, strict=False))
+    named["mpad"] = sum(count * part for count, part in zip(counts, experts, strict=True))
+    accuracies = {name: _accuracy(logits, targets[held]) for name, logits in named.items()} if len(held) else {}
+    return LinearPart(potentials, accuracies)
+
+
+# ── Words and pairs → numbers ──
+
+
+def _learn_idf(graphs: PackedGraphs, documents: Rows, n_words: int) -> tuple[Rows, NDArray[np.float32], float]:
+    """Keys of the pairs of words that have a potential; idf of words, then of pairs; idf of a new word."""
+    used = np.zeros(len(graphs), bool)
+    used[documents] = True
+    node_document, edge_document = part_documents(graphs)
+    source, target = edge_words(graphs)
+    words = _distinct(node_document, graphs.words.astype(np.int64), used[node_document] & (graphs.words < n_words))
+    kept = used[edge_document] & (source < n_words) & (target < n_words)
+    pairs = _distinct(edge_document, pair_keys(source, target, n_words), kept)
+    keys, in_documents = np.unique(pairs, return_counts=True)
+    keys, in_documents = keys[in_documents >= _RARE], in_documents[in_documents >= _RARE]
+    frequency = np.concatenate([np.bincount(words, minlength=n_words), in_documents])
+    idf = np.where(frequency > 0, np.log((1 + len(documents)) / (1 + frequency)) + 1, 0)  # as scikit-learn's
+    return keys, idf.astype(np.float32), float(np.log(1 + len(documents)) + 1)
+
+
+def _distinct(document: Rows, part: Rows, kept: NDArray[np.bool_]) -> Rows:
+    """Parts, each once a document."""
+    document, part = document[kept], part[kept]
+    order = np.lexsort((part, document))
+    document, part = document[order], part[order]
+    first = np.ones(len(part), bool)
+    first[1:] = (document[1:] != document[:-1]) | (part[1:] != part[:-1])
+    return np.asarray(part[first])
+
+
+def _matrix(weighed: WeighedParts, n: int, width: int) -> csr_matrix:
+    """TF-IDF of each document: (documents, words and pairs)."""
+    known = np.flatnonzero(weighed.node_value)
+    document = np.concatenate([weighed.node_document[known], weighed.edge_document])
+    row = np.concatenate([weighed.words[known], weighed.edge_row])
+    value = np.concatenate([weighed.node_value[known], weighed.edge_value]).astype(np.float64)
+    return csr_matrix((value, (document, row)), shape=(n, width))
+
+
+def _means(weighed: WeighedParts, n: int, vectors: NDArray[np.floating]) -> Doubles:
+    """Mean word vector of each document: (documents, width)."""
+    places = weighed.node_document, weighed.words
+    shares = csr_matrix((weighed.node_share, places), shape=(n, len(vectors)))
+    return np.asarray(shares @ vectors.astype(np.float32), np.float64)
+
+
+# ── The three parts ──
+
+
+class _SVM:
+    """A linear SVM on some of the examples; of many labels a document, one a label."""
+
+    def __init__(self, examples: _Examples, rows: Rows) -> None:
+        self._n_classes, width = examples.n_classes, examples.x.shape[1]
+        x, targets, weights = examples.x[rows], examples.targets[rows], examples.weights[rows]
+        binary = examples.n_classes == 2 and not examples.multilabel
+        self.weight = np.zeros((1 if binary else examples.n_classes, width))
+        self.intercept = np.full(len(self.weight), 0.0 if binary else -1.0)  # a class that is not there
+        if not examples.multilabel:
+            present = np.unique(targets)
+            if len(present) < 2:
+                return
+            fitted = _fit_svm(x, targets, weights)
+            if binary:
+                self.weight, self.intercept = fitted.coef_, fitted.intercept_
+            elif len(present) == 2:
+                self.weight[present] = np.concatenate([-fitted.coef_, fitted.coef_])
+                self.intercept[present] = np.concatenate([-fitted.intercept_, fitted.intercept_])
+            else:
+                self.weight[present], self.intercept[present] = fitted.coef_, fitted.intercept_
+            return
+        for label in range(examples.n_classes):
+            column = targets[:, label] > 0.5
+            if column.any() and not column.all():
+                fitted = _fit_svm(x, column, weights)
+                self.weight[label], self.intercept[label] = fitted.coef_[0], fitted.intercept_[0]
+            else:
+                self.intercept[label] = 1.0 if column.all() else -1.0
+
+    def scores(self, x: csr_matrix) -> Doubles:
+        """Scores of each class: (documents, classes)."""
+        scores = np.asarray(x @ self.weight.T + self.intercept)
+        return both_classes(scores, self._n_classes)  # type: ignore[return-value]
+
+
+def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32]) -> LinearSVC:
+    return LinearSVC(random_state=0).fit(x, targets, sample_weight=weights)
+
+
+def _cross_fitted_scores(examples: _Examples, seed: int) -> Doubles:
+    """Scores of each document by an SVM that has not seen it: (documents, classes)."""
+    n = len(examples.targets)
+    folds = min(_FOLDS if n <= _MANY else _FEWER_FOLDS, n)
+    fold = _fold_of_each(examples.targets, folds, seed)
+
+    def score(number: int) -> tuple[Rows, Doubles]:
+        tested = np.flatnonzero(fold == number)
+        return tested, _SVM(examples, np.flatnonzero(fold != number)).scores(examples.x[tested])
+
+    scores = np.zeros((n, examples.n_classes))
+    with _quiet(), ThreadPoolExecutor(2) as threads:
+        for tested, each in threads.map(score, range(folds)):
+            scores[tested] = each
+    return scores
+
+
+def _fold_of_each(targets: NDArray[Any], folds: int, seed: int) -> Rows:
+    """Fold of each document, shuffled, the classes spread evenly; of many labels a document, by chance alone."""
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(targets))
+    if targets.ndim == 1:
+        order = order[np.argsort(targets[order], kind="stable")]
+    fold = np.empty(len(targets), np.int64)
+    fold[order] = np.arange(len(targets)) % folds
+    return fold
+
+
+class _Stack:
+    """A logistic regression on SVM scores and mean vectors: logits = A s + B m + b."""
+
+    def __init__(self, examples: _Examples, scores: Doubles, rows: Rows) -> None:
+        c, width = examples.n_classes, examples.mean.shape[1]
+        self.from_scores, self.from_mean, self.bias = np.eye(c), np.zeros((c, width)), np.zeros(c)
+        x = np.concatenate([scores[rows], examples.mean[rows]], axis=1)
+        targets, weights = examples.targets[rows], examples.weights[rows]
+        if examples.multilabel:
+            for label in range(c):
+                column = targets[:, label] > 0.5
+                if column.any() and not column.all():
+                    self._take(_fit_regression(x, column, weights), [label], c)
+            return
+        present = np.unique(targets)
+        if len(present) > 1:
+            self._take(_fit_regression(x, targets, weights), present, c)
+
+    def _take(self, fitted: LogisticRegression, rows: Any, n_classes: int) -> None:
+        weight, bias = fitted.coef_, fitted.intercept_
+        if len(weight) == 1 and len(rows) == 2:
+            weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+        self.from_scores[rows], self.from_mean[rows] = weight[:, :n_classes], weight[:, n_classes:]
+        self.bias[rows] = bias
+
+    def logits(self, examples: _Examples, scores: Doubles, rows: Rows) -> Doubles:
+        """Logits of some documents: (rows, classes)."""
+        return np.asarray(scores[rows] @ self.from_scores.T + examples.mean[rows] @ self.from_mean.T + self.bias)
+
+
+def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
+    with _quiet():
+        return LogisticRegression(max_iter=200, tol=1e-3).fit(x, targets, sample_weight=weights)
+
+
+def _joined(experts: list[NDArray[Any]], targets: NDArray[Any]) -> Doubles:
+    """What each expert counts: the likeliest for these documents, by a log-normal prior around the usual."""
+    parts = np.stack([np.asarray(part, np.float64) for part in experts])  # (experts, documents, classes)
+    n = parts.shape[1]
+    if not n:
+        return np.asarray(np.exp(_USUAL))
+
+    def loss(log_counts: Doubles) -> tuple[float, Doubles]:
+        counts = np.exp(log_counts)
+        logits = np.tensordot(counts, parts, axes=1)
+        value, slope = _cross_entropy(logits, targets)
+        each = counts * np.tensordot(parts, slope, axes=([1, 2], [0, 1]))
+        away = log_counts - _USUAL
+        return value + 0.5 * float(away @ away), each + away
+
+    return np.asarray(np.exp(minimize(loss, _USUAL, jac=True, method="L-BFGS-B", bounds=[(-12, 6)] * 3).x))
+
+
+def _cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubles]:
+    """The sum over documents, and its derivative by the logits."""
+    if targets.ndim == 2:
+        p = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
+        losses = np.logaddexp(0, logits) - targets * logits
+        return float(losses.mean(1).sum()), (p - targets) / targets.shape[1]
+    shifted = logits - logits.max(1, keepdims=True)
+    total = np.exp(shifted).sum(1, keepdims=True)
+    rows = np.arange(len(targets))
+    slope = np.exp(shifted) / total
+    slope[rows, targets] -= 1
+    return float((np.log(total[:, 0]) - shifted[rows, targets]).sum()), slope
+
+
+def _accuracy(logits: NDArray[Any], targets: NDArray[Any]) -> float:
+    if targets.ndim == 2:
+        return float(((logits > 0) == (targets > 0.5)).mean())
+    return float((logits.argmax(1) == targets).mean())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Liblinear and lbfgs stop a little early on some corpora: nothing that a user could mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
