@@ -67,11 +67,13 @@ _ENTRIES = (
     _network("widemlp", ignores=("vectors",)),
     _network("texting", "graphs"),
     _plain("tfidf-svm", "tfidf_svm:TfidfSVM", probabilities=False),
+    _plain("linear-stack", "linear_stack:LinearStack"),
     _plain("doc2vec", "doc2vec:Doc2Vec"),
     _plain("spgk", "spgk:SPGK", probabilities=False),
     _plain("wmd", "wmd:WMD", probabilities=False),
     _plain("fasttext", "fasttext:FastText"),
     _plain("minilm-lr", "minilm:MiniLM"),
+    _plain("model2vec", "model2vec:Model2Vec"),
 )
 REGISTRY = {entry.name: entry for entry in _ENTRIES}
 

@@ -54,8 +54,9 @@ def run(
     Example: `mpad fit reviews.csv --model tfidf-svm --out rival`
 
     A tenth of the documents is held out: on these the model is compared with TF-IDF + linear SVM, and presets other
-    than best choose their epoch. Ctrl-C ends training and keeps what there is. After every epoch all that is needed to go on is written to OUT.checkpoint: if the machine goes down, the same command
-    with --resume ends with the model that it would have had.
+    than best choose their epoch. Ctrl-C ends training and keeps what there is. After every epoch all that is needed to
+    go on is written to OUT.checkpoint: if the machine goes down, the same command with --resume ends with the model
+    that it would have had.
     """
     from mpad.storage.model_folder import check_destination
 

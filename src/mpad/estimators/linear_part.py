@@ -83,43 +83,70 @@ def fit_linear_part(
     `targets` and `weights` have a row for each of `documents`. Words below `n_words` can have a potential. `vectors`
     have a row for each word that can be met; without columns, where they were learnt by the network itself.
     """
-    keys, idf, idf_new = _learn_idf(graphs, documents, n_words)
-    weighed = weigh_parts(graphs, keys, idf, idf_new)
-    x = _matrix(weighed, len(graphs), len(idf))[documents]
-    mean = _means(weighed, len(graphs), vectors)[documents]
-    centre, scale = mean.mean(0), float(mean.std()) / _MEAN_SCALE if mean.size and mean.any() else 1.0
-    examples = _Examples(x, (mean - centre) / scale, targets, weights, n_classes)
-
+    features = _Features(graphs, documents, n_words, vectors)
+    examples = _Examples(features.x, features.mean, targets, weights, n_classes)
     scores = _cross_fitted_scores(examples, seed)
     chosen = np.setdiff1d(np.arange(len(documents)), held)
     experts = [scores[held], _Stack(examples, scores, chosen).logits(examples, scores, held), network_logits]
     counts = _joined(experts, targets[held])
-    everything = np.arange(len(documents))
+    named = dict(zip(("tfidf-svm", "linear-stack"), experts, strict=False))
+    named["mpad"] = sum(count * part for count, part in zip(counts, experts, strict=True))
+    accuracies = {name: _accuracy(logits, targets[held]) for name, logits in named.items()} if len(held) else {}
+    return LinearPart(_fit_potentials(features, examples, scores, counts), accuracies)
+
+
+def fit_stack(
+    graphs: PackedGraphs,
+    targets: NDArray[np.int64],
+    n_classes: int,
+    n_words: int,
+    vectors: NDArray[np.floating],
+    seed: int = 0,
+) -> Potentials:
+    """Fit SVM and regression on all documents, without a network: the `linear-stack`."""
+    documents = np.arange(len(graphs))
+    features = _Features(graphs, documents, n_words, vectors)
+    examples = _Examples(features.x, features.mean, targets, np.ones(len(targets), np.float32), n_classes)
+    scores = _cross_fitted_scores(examples, seed)
+    return _fit_potentials(features, examples, scores, np.array([0.0, 1.0, 0.0]))
+
+
+def _fit_potentials(features: "_Features", examples: "_Examples", scores: Doubles, counts: Doubles) -> Potentials:
+    """Fit SVM and regression on all documents; `counts` says what they and the network count in the sum."""
+    everything, n_classes = np.arange(len(examples.targets)), examples.n_classes
     with _quiet():
         svm, stack = _SVM(examples, everything), _Stack(examples, scores, everything)
-
-    from_mean = counts[1] * stack.from_mean / scale
-    n_pairs = len(keys)
-    pairs = np.stack([keys // max(n_words, 1), keys % max(n_words, 1)], axis=1) if n_pairs else np.zeros((0, 2))
-    potentials = Potentials(
+    from_mean = counts[1] * stack.from_mean / features.scale
+    pairs = np.stack(np.divmod(features.keys, max(features.n_words, 1)), axis=1)
+    return Potentials(
         pairs=pairs.astype(np.int32),
-        idf=idf,
-        idf_new=np.array(idf_new, np.float32),
+        idf=features.idf,
+        idf_new=np.array(features.idf_new, np.float32),
         potential=svm.weight.T.astype(np.float16),
         intercept=svm.intercept.astype(np.float32),
         from_scores=(counts[0] * np.eye(n_classes) + counts[1] * stack.from_scores).astype(np.float32),
         from_mean=from_mean.astype(np.float32),
-        bias=(counts[1] * stack.bias - from_mean @ centre).astype(np.float32),
+        bias=(counts[1] * stack.bias - from_mean @ features.centre).astype(np.float32),
         network=np.array(counts[2], np.float32),
-        vectors=vectors,
+        vectors=features.vectors,
     )
-    named = dict(zip(("tfidf-svm", "linear-stack"), experts, strict=False))
-    named["mpad"] = sum(count * part for count, part in zip(counts, experts, strict=True))
-    accuracies = {name: _accuracy(logits, targets[held]) for name, logits in named.items()} if len(held) else {}
-    return LinearPart(potentials, accuracies)
 
 
 # ── Words and pairs → numbers ──
+
+
+class _Features:
+    """Documents as a linear model takes them, and what was learnt to make them."""
+
+    def __init__(self, graphs: PackedGraphs, documents: Rows, n_words: int, vectors: NDArray[np.floating]) -> None:
+        self.n_words, self.vectors = n_words, vectors
+        self.keys, self.idf, self.idf_new = _learn_idf(graphs, documents, n_words)
+        weighed = weigh_parts(graphs, self.keys, self.idf, self.idf_new)
+        self.x = _matrix(weighed, len(graphs), len(self.idf))[documents]
+        mean = _means(weighed, len(graphs), vectors)[documents]
+        self.centre = mean.mean(0)
+        self.scale = float(mean.std()) / _MEAN_SCALE if mean.size and mean.any() else 1.0
+        self.mean = (mean - self.centre) / self.scale  # (documents, width)
 
 
 def _learn_idf(graphs: PackedGraphs, documents: Rows, n_words: int) -> tuple[Rows, NDArray[np.float32], float]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from mpad.errors import InputError
-from mpad.explain.assemble import assemble
+from mpad.explain.assemble import assemble, optional
 from mpad.explain.document import TracedDocument, trace_document
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.methods import METHODS, check_method, weigh
@@ -48,10 +48,11 @@ def _edges(document: TracedDocument, parts: PartWeights) -> tuple[EdgeWeight, ..
     of_node = dict(zip(reversed(document.node_of.tolist()), reversed(words), strict=True))
     ends = zip(*(nodes.tolist() for nodes in document.edge_nodes), strict=True)
     counts, weights = document.graphs.weight.tolist(), parts.edges.tolist()
+    numbers = zip(weights, optional(parts.edge_potentials, len(weights)), strict=True)
     edges = []
-    for (u, v), count, places, weight in zip(ends, counts, document.edge_places, weights, strict=True):
+    for (u, v), count, places, own in zip(ends, counts, document.edge_places, numbers, strict=True):
         source, target = (words[k] for k in places[0]) if places else (of_node[u], of_node[v])
-        edges.append(EdgeWeight(source, target, count, tuple((spans[a], spans[b]) for a, b in places), weight))
+        edges.append(EdgeWeight(source, target, count, tuple((spans[a], spans[b]) for a, b in places), *own))
     return tuple(edges)
 
 

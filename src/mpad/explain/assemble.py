@@ -6,9 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
-from mpad.explain.weights import PartWeights
+from mpad.explain.weights import PartWeights, Weights
 from mpad.labels import Labels
 from mpad.text.tokenizer import Tokens
+
+
+def optional(weights: Weights | None, n: int) -> list[float | None]:
+    """Weights as a list; None for each of n where there are none."""
+    return [None] * n if weights is None else weights.tolist()
 
 
 def assemble(
@@ -29,14 +34,15 @@ def assemble(
     for number, weight in enumerate(parts.sentences.tolist()):
         members = np.flatnonzero(sentence_of == number)
         sentences.append(SentenceWeight(spans[members[0]][0], spans[members[-1]][1], weight))
-    weighed = zip(tokens.words, spans, tokens.sentences, parts.words.tolist(), strict=True)
+    potentials = optional(parts.word_potentials, len(tokens.words))
+    weighed = zip(tokens.words, spans, tokens.sentences, parts.words.tolist(), potentials, strict=True)
     return Explanation(
         text=text,
         label=classes[column],
         predicted=chosen if labels.multilabel else classes[int(probabilities.argmax())],
         probabilities={label: float(p) for label, p in zip(classes, probabilities, strict=True)},
         method=method,
-        words=tuple(WordWeight(word, *span, sentence, weight) for word, span, sentence, weight in weighed),
+        words=tuple(WordWeight(word, *span, *numbers) for word, span, *numbers in weighed),
         edges=edges,
         sentences=tuple(sentences),
         note=parts.note,

@@ -26,6 +26,7 @@ class WordWeight:
     end: int
     sentence: int
     weight: float
+    potential: float | None = None  # what the model's linear part adds of the weight, if it has one and that is known
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class EdgeWeight:
     count: float  # weight of the edge in the graph
     spans: tuple[tuple[Span, Span], ...]  # where: (source, target), each (start, end)
     weight: float
+    potential: float | None = None  # what the linear part adds of the weight
 
 
 @dataclass(frozen=True)

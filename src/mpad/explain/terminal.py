@@ -1,6 +1,7 @@
 """An explanation in the terminal: words on a background that is stronger the more they weigh."""
 
 import io
+from itertools import zip_longest
 
 from rich.console import Console
 from rich.markup import escape
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from mpad.explain.colour import largest, mixed, strength
 from mpad.explain.excerpt import strongest_places
-from mpad.explain.explanation import Explanation, shown
+from mpad.explain.explanation import EdgeWeight, Explanation, WordWeight, shown
 from mpad.text.printable import printable
 
 _FAINT = 0.08  # weights below this share of the strongest stay uncoloured
@@ -52,21 +53,7 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
     console.print()
     console.print(coloured_text(explanation), soft_wrap=False)
     console.print()
-    table = Table(box=None, pad_edge=False)
-    for heading in ("word", "weight", "pair of words", "weight"):
-        table.add_column(heading, justify="right" if heading == "weight" else "left")
-    words, edges = explanation.top_words(6), explanation.top_edges(6)
-    for row in range(max(len(words), len(edges))):
-        left, right = (Text(), ""), (Text(), "")
-        if row < len(words):
-            word = words[row]
-            said = printable(explanation.text[word.start : word.end] or word.word)
-            left = (Text(said), f"{word.weight:+.3f}")
-        if row < len(edges):
-            edge = edges[row]
-            right = (Text(printable(f"{shown(edge.source)} → {shown(edge.target)}")), f"{edge.weight:+.3f}")
-        table.add_row(*left, *right)
-    console.print(table)
+    console.print(_strongest(explanation))
     if len(explanation.sentences) > 1:
         console.print("\n[bold]sentence[/bold]")
         for sentence in explanation.sentences[:_MOST_SENTENCES]:
@@ -74,6 +61,27 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
             console.print(f"{sentence.weight:+8.3f}  {escape(said[:80])}", highlight=False)
     if explanation.note:
         console.print(f"[dim]{escape(explanation.note)}[/dim]")
+
+
+def _strongest(explanation: Explanation) -> Table:
+    """The words and pairs that weigh most; of a model with a linear part, what that adds of each weight."""
+    words, edges = explanation.top_words(6), explanation.top_edges(6)
+    told = any(word.potential is not None for word in words)
+    numbers = ["weight", "of it linear"] if told else ["weight"]
+    table = Table(box=None, pad_edge=False)
+    for heading in ("word", *numbers, "pair of words", *numbers):
+        table.add_column(heading, justify="right" if heading in numbers else "left")
+
+    def cells(name: str, part: WordWeight | EdgeWeight) -> list[Text]:
+        shown_numbers = [part.weight, part.potential or 0.0][: len(numbers)]
+        return [Text(printable(name)), *[Text(f"{number:+.3f}") for number in shown_numbers]]
+
+    left = [cells(explanation.text[word.start : word.end] or word.word, word) for word in words]
+    right = [cells(f"{shown(edge.source)} → {shown(edge.target)}", edge) for edge in edges]
+    nothing = [Text()] * (1 + len(numbers))
+    for one, other in zip_longest(left, right, fillvalue=nothing):
+        table.add_row(*one, *other)
+    return table
 
 
 def as_text(explanation: Explanation) -> str:

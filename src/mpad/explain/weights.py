@@ -16,3 +16,5 @@ class PartWeights:
     edges: Weights  # (edges,)
     sentences: Weights  # (sentences,)
     note: str = ""
+    word_potentials: Weights | None = None  # (occurrences,), what the linear part adds of the words' weights
+    edge_potentials: Weights | None = None  # (edges,)
