@@ -139,6 +139,8 @@ def _compare(classifier: "TextClassifier") -> None:
     others = ", ".join(f"{names[name]} {100 * value:.1f} %" for name, value in accuracy.items())
     held = classifier.card_["held_out"]
     typer.echo(f"held-out accuracy {100 * own:.1f} % ({held:,} documents); on the same ones {others}", err=True)
+    if classifier.answers_by_ != "mpad":
+        typer.echo(f"{names[classifier.answers_by_]} alone is clearly better there: the model answers by it", err=True)
 
 
 def _kept(classifier: "TextClassifier") -> str:

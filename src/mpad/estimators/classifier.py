@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.estimators.linear_part import fit_linear_part
+from mpad.estimators.linear_part import LinearPart, fit_linear_part
 from mpad.estimators.presets import DEFAULT_PRESET, find_preset
 from mpad.estimators.text_classifier import TextClassifier
 from mpad.explain.explanation import DEFAULT, Explanation
@@ -69,6 +69,7 @@ class MPADClassifier(TextClassifier):
     best_epoch_, n_iter_ : the epoch whose weights were kept; epochs run
     held_out_accuracy_ : on held-out documents, of the model ("mpad") and of what it was compared with; a model with
         potentials has these alone
+    answers_by_ : "mpad", or "tfidf-svm" or "linear-stack" where that alone is clearly better on held-out documents
 
     """
 
@@ -179,10 +180,10 @@ class MPADClassifier(TextClassifier):
         chosen: NDArray[np.int64],
         held: NDArray[np.int64],
         seed: int,
-    ) -> tuple[TextModel, dict[str, float]]:
+    ) -> tuple[TextModel, LinearPart | None]:
         wanted = find_preset(self.preset).potentials if self.potentials == "auto" else self.potentials
         if not wanted:
-            return model, {}
+            return model, None
         assert isinstance(model, DocumentModel)
         documents = np.concatenate([chosen, held])
         network = model.network_logits(packed, held)
@@ -199,7 +200,7 @@ class MPADClassifier(TextClassifier):
             network,
             seed,
         )
-        return replace(model, potentials=part.potentials), part.accuracies
+        return replace(model, potentials=part.potentials), part
 
     def explain(self, text: str, label: Any = None, method: str = DEFAULT) -> Explanation:
         """Say why: a weight for every word, pair of words and sentence.

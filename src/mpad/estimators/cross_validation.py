@@ -107,8 +107,8 @@ def cross_validate_in_turn(
         weights = np.ones(len(targets), np.float32)
         weights[chosen] = task.examples.weights.cpu().numpy()
         model = shared.with_network(task.network)
-        whole, accuracies = estimator._complete(model, packed, targets, weights, chosen, held, seeds[setting])
-        estimator._remember(whole, history, accuracies)
+        whole, linear = estimator._complete(model, packed, targets, weights, chosen, held, seeds[setting])
+        estimator._remember(whole, history, linear)
         if whole is not model:
             test_accuracy = whole.accuracy(packed, targets, folds[fold][2])
         else:
@@ -117,7 +117,7 @@ def cross_validate_in_turn(
             setting=setting,
             fold=fold,
             estimator=estimator,
-            validation_accuracy=accuracies.get("mpad", best.validation_accuracy),
+            validation_accuracy=estimator.held_out_accuracy_.get("mpad", best.validation_accuracy),
             test_accuracy=float(test_accuracy or 0.0),
             best_epoch=history.best_epoch,
             seconds=history.seconds,

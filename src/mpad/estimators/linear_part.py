@@ -48,9 +48,8 @@ class LinearPart:
     """What was fitted, and how well each part does on held-out documents."""
 
     potentials: Potentials
-    accuracies: dict[
-        str, float
-    ]  # "tfidf-svm", "linear-stack" and "mpad", all together; empty without held-out documents
+    accuracies: dict[str, float]  # "tfidf-svm", "linear-stack", "mpad": the model; empty without held-out documents
+    answers_by: str  # "mpad", or which of the others answers alone, because it is clearly better
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,21 @@ def fit_linear_part(
     scores = _cross_fitted_scores(examples, seed)
     chosen = np.setdiff1d(np.arange(len(documents)), held)
     experts = [scores[held], _Stack(examples, scores, chosen).logits(examples, scores, held), network_logits]
-    counts = _joined(experts, targets[held])
-    named = dict(zip(("tfidf-svm", "linear-stack"), experts, strict=False))
-    named["mpad"] = sum(count * part for count, part in zip(counts, experts, strict=True))
-    accuracies = {name: _accuracy(logits, targets[held]) for name, logits in named.items()} if len(held) else {}
-    return LinearPart(_fit_potentials(features, examples, scores, counts), accuracies)
+    counts = _joined(experts, targets[held], _USUAL)
+    together: Any = sum(count * part for count, part in zip(counts, experts, strict=True))
+    named = {"tfidf-svm": experts[0], "linear-stack": experts[1], "mpad": together}
+    right = {name: _rightness(logits, targets[held]) for name, logits in named.items()}
+    answers_by = max(right, key=lambda name: (_clearly_better(right[name], right["mpad"]), right[name].sum()))
+    if not _clearly_better(right[answers_by], right["mpad"]):
+        answers_by = "mpad"
+    if answers_by != "mpad":
+        alone = list(named).index(answers_by)
+        counts = np.zeros(3)
+        counts[alone] = _joined([experts[alone]], targets[held], _USUAL[[alone]])[0]
+    accuracies = {name: float(each.mean()) for name, each in right.items()} if len(held) else {}
+    if accuracies:
+        accuracies["mpad"] = accuracies[answers_by]
+    return LinearPart(_fit_potentials(features, examples, scores, counts), accuracies, answers_by)
 
 
 def fit_stack(
@@ -297,22 +306,22 @@ def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float
         return LogisticRegression(max_iter=200, tol=1e-3).fit(x, targets, sample_weight=weights)
 
 
-def _joined(experts: list[NDArray[Any]], targets: NDArray[Any]) -> Doubles:
+def _joined(experts: list[NDArray[Any]], targets: NDArray[Any], usual: Doubles) -> Doubles:
     """What each expert counts: the likeliest for these documents, by a log-normal prior around the usual."""
     parts = np.stack([np.asarray(part, np.float64) for part in experts])  # (experts, documents, classes)
-    n = parts.shape[1]
-    if not n:
-        return np.asarray(np.exp(_USUAL))
+    if not parts.shape[1]:
+        return np.asarray(np.exp(usual))
 
     def loss(log_counts: Doubles) -> tuple[float, Doubles]:
         counts = np.exp(log_counts)
         logits = np.tensordot(counts, parts, axes=1)
         value, slope = _cross_entropy(logits, targets)
         each = counts * np.tensordot(parts, slope, axes=([1, 2], [0, 1]))
-        away = log_counts - _USUAL
+        away = log_counts - usual
         return value + 0.5 * float(away @ away), each + away
 
-    return np.asarray(np.exp(minimize(loss, _USUAL, jac=True, method="L-BFGS-B", bounds=[(-12, 6)] * 3).x))
+    bounds = [(-12, 6)] * len(usual)
+    return np.asarray(np.exp(minimize(loss, usual, jac=True, method="L-BFGS-B", bounds=bounds).x))
 
 
 def _cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubles]:
@@ -329,10 +338,17 @@ def _cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubl
     return float((np.log(total[:, 0]) - shifted[rows, targets]).sum()), slope
 
 
-def _accuracy(logits: NDArray[Any], targets: NDArray[Any]) -> float:
+def _rightness(logits: NDArray[Any], targets: NDArray[Any]) -> Doubles:
+    """1 for a right document; of many labels a document, the share of right cells: (documents,)."""
     if targets.ndim == 2:
-        return float(((logits > 0) == (targets > 0.5)).mean())
-    return float((logits.argmax(1) == targets).mean())
+        return np.asarray(((logits > 0) == (targets > 0.5)).mean(1))
+    return np.asarray(logits.argmax(1) == targets, np.float64)
+
+
+def _clearly_better(one: Doubles, other: Doubles) -> bool:
+    """Whether one is right more often than the other, by more than a standard error of the difference."""
+    difference = one - other
+    return float(difference.sum()) > float(np.sqrt((difference**2).sum()))
 
 
 @contextmanager

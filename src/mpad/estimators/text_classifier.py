@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch.overrides import TorchFunctionMode
 
 from mpad.errors import InputError
+from mpad.estimators.linear_part import LinearPart
 from mpad.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
 from mpad.inspection import warn_of_labels, warn_of_words
 from mpad.labels import Labels, learn_labels
@@ -130,8 +131,8 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         checks = make_examples(corpus, held, targets) if len(held) else None
         task = Task(model.network.to(device), examples, checks, training)
         (history,) = train([task], sink or (to_stderr if self.verbose else silent), keep_interrupted, kept)
-        model, accuracies = self._complete(model, packed, targets, weights, chosen, held, seed)
-        self._remember(model, history, accuracies)
+        model, linear = self._complete(model, packed, targets, weights, chosen, held, seed)
+        self._remember(model, history, linear)
         self.card_ = self._card(len(chosen), len(held), history)
         return self
 
@@ -144,12 +145,12 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         chosen: NDArray[np.int64],
         held: NDArray[np.int64],
         seed: int,
-    ) -> tuple[TextModel, dict[str, float]]:
-        """Fit what stands beside the trained network; the whole model, and its accuracy on the held-out documents.
+    ) -> tuple[TextModel, LinearPart | None]:
+        """Fit what stands beside the trained network, if anything does; the whole model, and what was fitted.
 
         `chosen` and `held` are the packed documents that the network has learnt from, and has not.
         """
-        return model, {}
+        return model, None
 
     def _fingerprint(self, model: TextModel, data: Mapping[str, NDArray[Any]]) -> str:
         """What a checkpoint belongs to: the documents as the network reads them, its first weights, the settings."""
@@ -176,6 +177,7 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
             best_epoch=history.best_epoch,
             validation_accuracy=accuracy,
             **{f"validation_accuracy_{name}": value for name, value in compared.items()},
+            answers_by=None if self.answers_by_ == "mpad" else self.answers_by_,
             interrupted=history.interrupted or None,
         )
 
@@ -225,14 +227,15 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
     def _learns_vectors(self) -> bool:
         return not self._vector_sources
 
-    def _remember(self, model: TextModel, history: History, accuracies: Mapping[str, float] | None = None) -> None:
+    def _remember(self, model: TextModel, history: History, linear: LinearPart | None = None) -> None:
         self.model_ = model
         self.classes_ = model.labels.classes
         self.history_ = history.reports
         self.best_epoch_ = history.best_epoch
         self.n_iter_ = len(history.reports)
         self.interrupted_ = history.interrupted
-        self.held_out_accuracy_ = dict(accuracies or {})
+        self.held_out_accuracy_ = {} if linear is None else linear.accuracies
+        self.answers_by_ = "mpad" if linear is None else linear.answers_by
         self.card_ = {}
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float32]:
