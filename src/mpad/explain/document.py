@@ -24,7 +24,11 @@ class TracedDocument:
     @cached_property
     def ids(self) -> NDArray[np.int32]:
         """Word id of each occurrence: (n,)."""
-        return np.array([self.model.vocabulary.id(word) for word in self.tokens.words], np.int32)
+        return self._encoded[0]
+
+    @cached_property
+    def _encoded(self) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
+        return self.model.vocabulary.encode_words(self.tokens.words)
 
     @cached_property
     def sentence_of(self) -> NDArray[np.int64]:
@@ -61,6 +65,7 @@ class TracedDocument:
                 ids=np.broadcast_to(self.ids, kept.shape)[kept],
                 sentence_start=np.concatenate([[0], np.cumsum(lengths[filled])]),
                 document_start=np.concatenate([[0], np.cumsum(filled.sum(axis=1))]),
+                new_words=self._encoded[1],
             ),
             self.model.graph_config,
         )

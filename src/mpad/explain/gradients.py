@@ -91,7 +91,7 @@ def _complete(integrate: Callable[[int], _Integrated]) -> tuple[_Integrated, flo
 
 def _words(document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int) -> _Integrated:
     """Weight of each node; they add up to F(words as they are) − F(no words)."""
-    table = document.model.network.vectors.detach()[one.words.long()].float()
+    table = document.model.rows_for(document.graphs)[one.words.long()].float()
     all_words = linear.words + linear.edges.sum(0)
 
     def growth(alphas: Tensor, rows: Tensor, added: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def _words(document: TracedDocument, one: CorpusTensors, linear: _Linear, column
 
 def _edges(document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int) -> _Integrated:
     """Weight of each edge; they add up to F(all edges) − F(none)."""
-    table = document.model.network.vectors.detach()[one.words.long()].float()
+    table = document.model.rows_for(document.graphs)[one.words.long()].float()
     all_edges = linear.edges.sum(0)
 
     def growth(alphas: Tensor, carried: Tensor, added: Tensor) -> Tensor:

@@ -87,4 +87,5 @@ def _without_edges(graphs: PackedGraphs, edges: NDArray[np.int64]) -> PackedGrap
         edge_start=np.concatenate([[0], np.cumsum(per_graph.ravel())]),
         document_start=tiled(graphs.document_start),
         count=None if graphs.count is None else np.tile(graphs.count, n),
+        new_words=graphs.new_words,
     )

@@ -51,7 +51,8 @@ def build_graphs(corpus: EncodedCorpus, config: GraphConfig | None = None) -> Pa
         parts.append(_build(corpus.ids[starts[first] : starts[last]], starts[first : last + 1] - starts[first], config))
         first = last
     graphs = concatenate(parts) if parts else _build(corpus.ids, np.zeros(1, np.int64), config)
-    return PackedGraphs.built(**{**vars(graphs), "document_start": corpus.document_start})
+    own = {"document_start": corpus.document_start, "new_words": corpus.new_words}
+    return PackedGraphs.built(**{**vars(graphs), **own})
 
 
 def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> PackedGraphs:

@@ -28,6 +28,7 @@ class PackedGraphs:
     edge_start: Array  # (n_graphs + 1,) int64
     document_start: Array  # (n_documents + 1,) int64, into graphs
     count: Array | None = None  # (n_nodes,) int32, how often each word stands in its graph; None: once each
+    new_words: tuple[tuple[int, ...], ...] = ()  # ids of the pieces of the word in each spare row that is taken
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not hold together: compiled code follows these numbers without a further look."""
@@ -47,7 +48,7 @@ class PackedGraphs:
                 raise InputError("an edge leads to a node that its graph does not have")
 
     @classmethod
-    def built(cls, **arrays: Array | None) -> "PackedGraphs":
+    def built(cls, **arrays: Any) -> "PackedGraphs":
         """Graphs whose arrays hold together by the way in which they were made: not looked at again."""
         graphs = object.__new__(cls)
         graphs.__dict__.update(arrays)

@@ -13,6 +13,7 @@ window of 2 the pairs are its bigrams. Beside them stands the mean of the docume
 All but the network is a sum over words and pairs: what each adds to a class is a number of the model.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError
 from mpad.graph.packed import PackedGraphs
+from mpad.text.vocabulary import SPARE_ROWS
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -122,7 +124,7 @@ class Potentials:
     def logits(self, graphs: PackedGraphs) -> Floats:
         """What the linear part says of each document: (documents, classes)."""
         weighed = weigh_parts(graphs, self._keys, self.idf, self.idf_new)
-        nodes, edges = self._shares(weighed)
+        nodes, edges = self._shares(weighed, graphs.new_words)
         total = np.zeros((len(graphs), len(self.bias)), np.float32)
         for document, share in ((weighed.node_document, nodes), (weighed.edge_document, edges)):
             _add_runs(total, document, share)
@@ -131,13 +133,17 @@ class Potentials:
     def shares(self, graphs: PackedGraphs) -> tuple[Floats, Floats]:
         """What each node, and each edge, adds to the logits: (nodes, classes), (edges, classes)."""
         weighed = weigh_parts(graphs, self._keys, self.idf, self.idf_new)
-        nodes, known = self._shares(weighed)
+        nodes, known = self._shares(weighed, graphs.new_words)
         edges = np.zeros((len(graphs.source), len(self.bias)), np.float32)
         edges[weighed.edge] = known
         return nodes, edges
 
-    def _shares(self, weighed: "WeighedParts") -> tuple[Floats, Floats]:
-        nodes = self._word_means.take(weighed.words, axis=0) * weighed.node_share[:, None]
+    def _shares(self, weighed: "WeighedParts", new_words: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
+        means = self._word_means
+        nodes = means.take(weighed.words, axis=0)
+        for number, pieces in enumerate(new_words, len(means) - SPARE_ROWS):
+            nodes[weighed.words == number] = means[list(pieces)].mean(0) if pieces else 0
+        nodes *= weighed.node_share[:, None]
         known = np.flatnonzero(weighed.words < self.shape.words)
         nodes[known] += self._class_potentials.take(weighed.words[known], axis=0) * weighed.node_value[known][:, None]
         edges = self._class_potentials.take(weighed.edge_row, axis=0) * weighed.edge_value[:, None]

@@ -19,8 +19,9 @@ from mpad.pipeline.text_model import TextModel
 from mpad.runtime import Pipeline
 from mpad.runtime.answer import Answer
 from mpad.runtime.network import Network
+from mpad.runtime.table import new_rows
 from mpad.text.tokenizer import Tokenizer
-from mpad.text.vocabulary import EncodedCorpus, Vocabulary
+from mpad.text.vocabulary import SPARE_ROWS, EncodedCorpus, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,15 @@ class DocumentModel(TextModel):
         if self.potentials is None:
             return answer
         return replace(answer, logits=self.potentials.added_to(answer.logits, packed))
+
+    def rows_for(self, packed: PackedGraphs) -> torch.Tensor:
+        """The word vectors, those of the corpus's new words in the spare rows: (n_words, vector_width)."""
+        vectors = self.network.vectors.detach()
+        if packed.new_words:
+            pieces = new_rows(vectors.cpu().numpy(), packed.new_words)
+            first, vectors = len(vectors) - SPARE_ROWS, vectors.clone()
+            vectors[first : first + len(pieces)] = torch.from_numpy(pieces).to(vectors.device)
+        return vectors
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> "DocumentModel":

@@ -1,13 +1,14 @@
 """The whole flow as one value: text → answers. What training makes, explanations ask and folders keep."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.func import functional_call
 
 from mpad.labels import Labels
 from mpad.models.network import Network, Output
@@ -58,7 +59,15 @@ class TextModel(ABC):
         self.network.eval()
         corpus = self.tensors(packed, self.device)
         everything = torch.arange(len(corpus), device=self.device)
-        return join([_as_answer(self.network(batch)) for batch in in_batches(corpus, everything)])
+        rows = {"vectors": self.rows_for(packed)}
+        return join(
+            [_as_answer(functional_call(self.network, rows, batch)) for batch in in_batches(corpus, everything)]
+        )
+
+    def rows_for(self, packed: Any) -> torch.Tensor:
+        """The word vectors that a packed corpus is read by: (n_words, vector_width)."""
+        network: Network = self.network
+        return network.vectors
 
     @torch.no_grad()
     def network_logits(self, packed: Any, documents: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -80,13 +89,16 @@ class TextModel(ABC):
         """Text → logits: (n_texts, n_classes)."""
         if not len(texts):
             return np.zeros((0, len(self.labels)), np.float32)
-        return self.answer(self.pack(texts)).logits
+        return np.concatenate([self.answer(self.pack(part)).logits for part in self._parts(texts)])
+
+    def _parts(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
+        return self.vocabulary.parts(texts, self.tokenizer)
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Text → document vectors, as the last layer sees them: (n_texts, width)."""
         if not len(texts):
             return np.zeros((0, self.network.classes.in_features), np.float32)
-        return self.answer(self.pack(texts)).vectors
+        return np.concatenate([self.answer(self.pack(part)).vectors for part in self._parts(texts)])
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Text → probabilities: (n_texts, n_classes)."""

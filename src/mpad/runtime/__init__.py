@@ -55,7 +55,8 @@ class Pipeline:
 
     def logits(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Text → logits: (n, n_classes)."""
-        return self.answer(self.pack(as_texts(texts))).logits
+        parts = self.vocabulary.parts(as_texts(texts), self.tokenizer)
+        return np.concatenate([self.answer(self.pack(part)).logits for part in parts])
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """Text → probability of each class: (n, n_classes)."""

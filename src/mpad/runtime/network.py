@@ -17,7 +17,7 @@ from mpad.runtime.maps import RELU, TANH, Affine, Ints
 from mpad.runtime.neighbours import Neighbours, WordGraphs, WordNeighbours, sentence_graph
 from mpad.runtime.parallel import side_by_side
 from mpad.runtime.segments import Groups
-from mpad.runtime.table import WordTable
+from mpad.runtime.table import SpareRows, WordTable
 from mpad.runtime.update import Messages, combine
 
 _NODES = 500  # words answered together by NumPy: their states stay in the cache
@@ -38,6 +38,7 @@ class Network:
             steps = 0 if config.variant == "sentence-att" else config.steps
             self._sentences = fold_level(weights, "sentences", config, steps, master=False)
         self._classes = linear(weights, "classes")
+        self._spare = SpareRows(vectors)
         self._table = WordTable(self._words.steps[0], vectors, config.master_node and config.renormalise)
 
     @cached_property
@@ -51,7 +52,7 @@ class Network:
         """Answer on every document."""
         # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
         # filled: what an earlier call left there may be "invalid", though nothing of it reaches the sums.
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"), self._spare.taken_by(graphs, self._table):
             if self._fused is not None:
                 return self._answer_fused(self._fused, graphs)
             prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)

@@ -7,14 +7,21 @@
 Rows are worked out when a word first occurs.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.graph.packed import PackedGraphs
 from mpad.runtime.answer import Floats
 from mpad.runtime.fold import Step
 from mpad.runtime.maps import Ints, relu
 from mpad.runtime.neighbours import WordNeighbours
 from mpad.runtime.update import Messages
+from mpad.text.vocabulary import SPARE_ROWS
 
 
 class WordTable:
@@ -42,7 +49,11 @@ class WordTable:
         return tuple(self._entered)
 
     def _learn(self, words: NDArray[np.integer]) -> None:
-        entered = self._step.enter(self._vectors[words].astype(np.float32))
+        self.set_rows(words, self._vectors[words].astype(np.float32))
+
+    def set_rows(self, words: NDArray[np.integer], vectors: Floats) -> None:
+        """Work out the rows of some words from these vectors."""
+        entered = self._step.enter(vectors)
         messages = self._message((entered[0] + self._master_says) * np.float32(0.5)) if self._known_messages else ()
         for table, rows in zip([*self._entered, *self._messages], [*entered, *messages], strict=True):
             table[words] = rows
@@ -65,3 +76,36 @@ class WordTable:
         before[rest] = np.arange(-1, -1 - len(rest), -1)
         received = neighbours.aggregate_relu(self._entered[0].take(index, axis=0), self._step.bias, rest)
         return Messages(tuple(self._messages), before, self._step.message(received))
+
+
+class SpareRows:
+    """The rows of words that the vocabulary has not, put together from pieces; one corpus at a time has them."""
+
+    def __init__(self, vectors: NDArray[np.floating]) -> None:
+        self._vectors, self._lock = vectors, Lock()
+
+    @contextmanager
+    def taken_by(self, graphs: PackedGraphs, table: WordTable) -> Iterator[None]:
+        """While this lasts, a table's spare rows are those of the new words of these graphs."""
+        if not graphs.new_words:
+            yield
+            return
+        with self._lock:
+            first = len(self._vectors) - SPARE_ROWS
+            table.set_rows(np.arange(first, first + len(graphs.new_words)), new_rows(self._vectors, graphs.new_words))
+            yield
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_vectors": self._vectors}  # a lock stays where it is
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_vectors"])  # type: ignore[misc]
+
+
+def new_rows(vectors: NDArray[np.floating], new_words: Sequence[Sequence[int]]) -> Floats:
+    """Vectors of new words, the means of their pieces': (words, width); zeros of a word without pieces."""
+    rows = np.zeros((len(new_words), vectors.shape[1]), np.float32)
+    for row, pieces in zip(rows, new_words, strict=True):
+        if pieces:
+            row[:] = vectors[list(pieces)].astype(np.float32).mean(0)
+    return rows

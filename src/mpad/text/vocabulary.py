@@ -1,8 +1,9 @@
 """Words ↔ ids.
 
-A word's id is its row in the table of word vectors. Words never seen get one of a few spare rows, chosen by a
-checksum of the word: two unknown words of a document stay two nodes of its graph, and the same word gets the
-same row every time, on every machine.
+A word's id is its row in the table of word vectors. Words never seen get one of a few spare rows. Where the vocabulary
+holds pieces of words, a new word is put together from them, and takes the next spare row for as long as the corpus
+lasts that it stands in (`new_words`). Elsewhere a checksum of the word chooses the row: two unknown words of a document
+stay two nodes of its graph, and the same word gets the same row every time, on every machine.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,8 @@ from mpad.text import compiled
 from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END, KimTokenizer, Tokenizer
 
 SPARE_ROWS = 256
+CONTINUED = "##"  # before a piece that goes on a word
+_LONGEST = 100  # letters of a word that is put together
 _DOCUMENT, _SENTENCE = -1, -2  # ids of the markers while a corpus is being encoded
 
 
@@ -32,6 +35,7 @@ class EncodedCorpus:
     ids: NDArray[np.int32]  # (n_words,)
     sentence_start: NDArray[np.int64]  # (n_sentences + 1,) into ids
     document_start: NDArray[np.int64]  # (n_documents + 1,) into sentences
+    new_words: tuple[tuple[int, ...], ...] = ()  # ids of the pieces of the word in each spare row that is taken
 
     def with_vocabulary_grown(self, before: int, after: int) -> "EncodedCorpus":
         """The same corpus once the vocabulary has more words: the spare rows have moved behind them."""
@@ -90,6 +94,10 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool = False) -> EncodedCorpus:
         """Turn documents into ids."""
+        corpus = self._encode(texts, tokenizer, sentences)
+        return self._with_new_words(corpus, texts, tokenizer) if self.has_pieces else corpus
+
+    def _encode(self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool) -> EncodedCorpus:
         if _in_one_pass(tokenizer):
             numbers, lower = self._numbers, tokenizer.lower
             parts = [numbers.read(text, lower, SPARE_ROWS) for text in tokenizer.joined(texts, sentences)]
@@ -100,6 +108,75 @@ class Vocabulary:
                 for words in tokenizer.split(texts, sentences)
             ]
         return _unmark(np.concatenate(parts) if parts else np.zeros(0, np.int32))
+
+    @cached_property
+    def has_pieces(self) -> bool:
+        """Whether new words can be put together from pieces."""
+        return any(word.startswith(CONTINUED) for word in self.words)
+
+    def parts(self, texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[Sequence[str]]:
+        """Cut documents into runs that the spare rows are enough for."""
+        if not self.has_pieces or not len(texts):
+            yield texts
+            return
+        corpus = self._encode(texts, tokenizer, sentences=False)
+        ends = corpus.sentence_start[corpus.document_start]
+        unknown = np.concatenate([[0], np.cumsum(corpus.ids >= len(self))])[ends]
+        first = 0
+        while first < len(texts):
+            last = int(np.searchsorted(unknown, unknown[first] + SPARE_ROWS, side="right")) - 1
+            last = min(max(last, first + 1), len(texts))
+            yield texts[first:last]
+            first = last
+
+    def encode_words(self, words: Sequence[str]) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
+        """Ids of some words, and the pieces of those that are new."""
+        ids = np.array([self._ids[word] for word in words], np.int32)
+        return self._numbered_new(ids, list(words), {}) if self.has_pieces else (ids, ())
+
+    def _with_new_words(self, corpus: EncodedCorpus, texts: Sequence[str], tokenizer: Tokenizer) -> EncodedCorpus:
+        """The same corpus, its new words in spare rows of their own while there are any."""
+        unknown = np.flatnonzero(corpus.ids >= len(self))
+        if not len(unknown):
+            return corpus
+        starts = corpus.sentence_start[corpus.document_start]
+        ids = corpus.ids.copy()
+        taken: dict[str, tuple[int, ...]] = {}
+        new: tuple[tuple[int, ...], ...] = ()
+        for document in np.unique(np.searchsorted(starts, unknown, side="right") - 1).tolist():
+            part = slice(starts[document], starts[document + 1])
+            split = [word for words in tokenizer.split([texts[document]], sentences=False) for word in words]
+            ids[part], new = self._numbered_new(ids[part], [w for w in split if w != DOCUMENT_END], taken)
+        return replace(corpus, ids=ids, new_words=new)
+
+    def _numbered_new(
+        self, ids: NDArray[np.int32], words: list[str], taken: dict[str, tuple[int, ...]]
+    ) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
+        """Ids with those of new words in the order in which they come; `taken` holds these and their pieces."""
+        ids = ids.copy()
+        rows = {word: row for row, word in enumerate(taken)}
+        for place in np.flatnonzero(ids >= len(self)).tolist():
+            word = words[place]
+            if word not in rows and len(rows) < SPARE_ROWS:
+                rows[word], taken[word] = len(rows), self.pieces(word)
+            ids[place] = len(self) + rows[word] if word in rows else ids[place]
+        return ids, tuple(taken.values())
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """Ids of the pieces of a word, the longest first (WordPiece); none where it cannot be put together."""
+        spelt, start, found = word.lower(), 0, []
+        while start < len(spelt) <= _LONGEST:
+            end = len(spelt)
+            while end > start:
+                number = self._ids.get((CONTINUED if start else "") + spelt[start:end])
+                if number is not None and number >= 0:
+                    break
+                end -= 1
+            if end == start:
+                return ()
+            found.append(int(number or 0))
+            start = end
+        return tuple(found)
 
     def extended(self, words: Iterable[str]) -> "Vocabulary":
         """Add words that the training text did not have (their vectors are known all the same)."""
