@@ -55,6 +55,16 @@ class Labels:
             return (logits > 0).astype(np.int64)
         return np.asarray(self.classes[logits.argmax(axis=1)])
 
+    def decide_or_reject(self, logits: NDArray[np.float32], below: float) -> NDArray[Any]:
+        """Logits → the likeliest class of each document, or None where its probability is below that."""
+        if self.multilabel:
+            raise InputError("reject_below is for one label a document")
+        if not 0.0 <= below <= 1.0:
+            raise InputError(f"reject_below is a probability, from 0 to 1, not {below}")
+        decided = self.decide(logits).astype(object)
+        decided[self.probabilities(logits).max(axis=1) < below] = None
+        return decided
+
     def weights(
         self, class_weight: Mapping[Any, float] | Literal["balanced"] | None, encoded: NDArray[Any]
     ) -> NDArray[np.float32]:

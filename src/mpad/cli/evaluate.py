@@ -1,6 +1,8 @@
 """`mpad evaluate`: how good a model is on labelled documents."""
 
-from typing import Annotated
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -8,12 +10,18 @@ import typer
 from mpad.cli.inputs import Data, LabelColumn, ModelFolder, OwnTokenizer, TextColumn, labelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
+if TYPE_CHECKING:
+    from mpad.estimators.calibration import Calibration
+
 
 def run(
     model: ModelFolder,
     data: Data,
     text: TextColumn = None,
     label: LabelColumn = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw reliability, and accuracy by coverage, to this file (.png, .svg, .pdf).")
+    ] = None,
     form: FormatOption = Format.table,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     tokenizer: OwnTokenizer = None,
@@ -21,6 +29,10 @@ def run(
     """Compare predictions with labels: accuracy, macro-F1, a table per class and the confusion matrix.
 
     Example: `mpad evaluate my-model test.csv`
+
+    Example: `mpad evaluate my-model test.csv --plot reliability.png`
+
+    The expected calibration error says how far probabilities are from the share of answers that are right.
 
     With --format jsonl or csv, one row per class, then one named (all) with the macro-averages and accuracy.
     """
@@ -39,7 +51,11 @@ def run(
     unknown = sorted(set(labels) - set(classes))
     if unknown:
         raise InputError(f"{data}: label '{unknown[0]}' is not among the model's classes ({', '.join(classes)})")
-    predicted = [str(name) for chunk in in_chunks(texts) for name in classifier.predict(chunk)]
+    predicted, calibration = _predict(classifier, in_chunks(texts), classes, labels)
+    if plot is not None:
+        if calibration is None:
+            raise InputError(f"{model}: gives no probabilities; there is nothing to plot")
+        calibration.plot(plot)
     precision, recall, f1, support = precision_recall_fscore_support(
         labels, predicted, labels=classes, zero_division=0.0
     )
@@ -59,7 +75,13 @@ def run(
         )
         return
     typer.echo(f"accuracy  {accuracy:.4f} ± {half_width:.4f} (95 %, {len(labels):,} documents)")
-    typer.echo(f"macro-F1  {macro:.4f}\n")
+    typer.echo(f"macro-F1  {macro:.4f}")
+    if calibration is not None:
+        shares, surest = calibration.coverage()
+        typer.echo(f"expected calibration error  {calibration.error:.4f}")
+        half = f"{surest[shares.searchsorted(0.5)]:.4f}"
+        typer.echo(f"accuracy of the surest half of the answers  {half}")
+    typer.echo("")
     print_rows(columns, rows, form)
     typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
     matrix = confusion_matrix(labels, predicted, labels=classes)
@@ -69,3 +91,16 @@ def run(
         [[number, name, *map(int, row)] for number, name, row in zip(numbers, classes, matrix, strict=True)],
         form,
     )
+
+
+def _predict(
+    classifier: Any, chunks: Iterable[list[str]], classes: list[str], labels: list[str]
+) -> tuple[list[str], "Calibration | None"]:
+    """Predicted labels; and, of a model with probabilities, how sure it was."""
+    from mpad.estimators.calibration import Calibration
+
+    if not hasattr(classifier, "predict_proba"):
+        return [str(name) for chunk in chunks for name in classifier.predict(chunk)], None
+    probabilities = np.concatenate([classifier.predict_proba(chunk) for chunk in chunks])
+    predicted = [classes[column] for column in probabilities.argmax(1)]
+    return predicted, Calibration(probabilities.max(1), np.array(labels) == np.array(predicted))

@@ -19,6 +19,9 @@ def run(
     text: TextColumn = None,
     form: FormatOption = Format.table,
     proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
+    reject_below: Annotated[
+        float | None, typer.Option(min=0, max=1, help="No label where its probability is below that.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu answers by NumPy alone; cuda or auto wait for torch.")] = "cpu",
     tokenizer: OwnTokenizer = None,
 ) -> None:
@@ -27,6 +30,8 @@ def run(
     Example: `mpad predict my-model new.csv --format csv > labels.csv`
 
     Example: `echo "a moving film" | mpad predict my-model`
+
+    Example: `mpad predict my-model new.csv --reject-below 0.8`
     """
     texts = unlabelled(data, text)
     from mpad.cli.progress import in_chunks
@@ -34,7 +39,8 @@ def run(
     classes, chosen, probabilities = _answers(model, device, tokenizer, list(in_chunks(texts)))
     rows = []
     for document, label, row in zip(texts, chosen, probabilities, strict=True):
-        rows.append([label, *([max(row), *(row if proba else [])] if row else []), document])
+        rejected = reject_below is not None and row and max(row) < reject_below
+        rows.append([None if rejected else label, *([max(row), *(row if proba else [])] if row else []), document])
     scored = ["probability", *([f"p({name})" for name in classes] if proba else [])] if any(probabilities) else []
     print_rows(["label", *scored, "text"], rows, form)
 

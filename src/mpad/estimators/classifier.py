@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.estimators.linear_part import LinearPart, fit_linear_part
+from mpad.estimators.linear_part import LinearPart, fit_linear_part, fit_temperature
 from mpad.estimators.presets import DEFAULT_PRESET, find_preset
 from mpad.estimators.text_classifier import TextClassifier
 from mpad.explain.explanation import DEFAULT, Explanation
@@ -182,11 +182,12 @@ class MPADClassifier(TextClassifier):
         seed: int,
     ) -> tuple[TextModel, LinearPart | None]:
         wanted = find_preset(self.preset).potentials if self.potentials == "auto" else self.potentials
-        if not wanted:
-            return model, None
         assert isinstance(model, DocumentModel)
         documents = np.concatenate([chosen, held])
         network = model.network_logits(packed, held)
+        if not wanted:
+            model.network.scale_logits(fit_temperature(network, targets[held]))
+            return model, None
         vectors = model.network.vectors.detach().cpu().numpy()
         part = fit_linear_part(
             packed,

@@ -120,6 +120,11 @@ def fit_stack(
     return _fit_potentials(features, examples, scores, np.array([0.0, 1.0, 0.0]))
 
 
+def fit_temperature(logits: NDArray[np.floating], targets: NDArray[Any]) -> float:
+    """What logits are to be multiplied by, so that their probabilities fit these documents (1 / temperature)."""
+    return float(_joined([logits], targets, np.zeros(1))[0])
+
+
 def _fit_potentials(features: "_Features", examples: "_Examples", scores: Doubles, counts: Doubles) -> Potentials:
     """Fit SVM and regression on all documents; `counts` says what they and the network count in the sum."""
     everything, n_classes = np.arange(len(examples.targets)), examples.n_classes

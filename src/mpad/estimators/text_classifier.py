@@ -251,10 +251,14 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         check_is_fitted(self)
         return self.model_.probabilities(as_texts(X))
 
-    def predict(self, X: Iterable[str]) -> NDArray[Any]:
-        """Label of each document: (n,), or indicators (n, n_classes) for many labels a document."""
+    def predict(self, X: Iterable[str], *, reject_below: float | None = None) -> NDArray[Any]:
+        """Label of each document: (n,), or indicators (n, n_classes) for many labels a document.
+
+        With `reject_below`, None instead of a label that has a lower probability than that.
+        """
         check_is_fitted(self)
-        return self.model_.labels.decide(self.model_.logits(as_texts(X)))
+        logits, labels = self.model_.logits(as_texts(X)), self.model_.labels
+        return labels.decide(logits) if reject_below is None else labels.decide_or_reject(logits, reject_below)
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
         """Vector of each document, as the last layer sees it: (n, width)."""

@@ -1,5 +1,6 @@
 """MPAD: all four variants, every ablation and every preset, by configuration."""
 
+import torch
 from torch import Tensor, nn
 
 from mpad import ops
@@ -81,6 +82,12 @@ class MPAD(Network):
             vectors, sentence_attention = self.sentences(vectors, graph, sentences)
         logits = self.classes(self.dropout(vectors))
         return Output(logits, vectors, attention, sentence_attention)
+
+    @torch.no_grad()
+    def scale_logits(self, factor: float) -> None:
+        """Multiply what the network says from now on: its last layer's weight and bias."""
+        self.classes.weight *= factor
+        self.classes.bias *= factor
 
     def embed(self, batch: GraphBatch | StaticBatch) -> WordRows:
         """H⁰: the vector of each word, then a zero row for each master node. ([models,] nodes, vector_width)."""

@@ -97,8 +97,8 @@ def _named(source: str, model: Any) -> PieceVectors:
 def _read(static: Any, source: str) -> Any:
     """The model, if it is one of Model2Vec's; else None."""
     config = Path(source) / "config.json"
-    if config.is_file() and '"model2vec"' not in config.read_text(encoding="utf-8", errors="replace"):
-        return None
+    if config.is_file() and '"num_hidden_layers"' in config.read_text(encoding="utf-8", errors="replace"):
+        return None  # a transformer
     try:
         return static.from_pretrained(source)
     except Exception:  # a hub's own errors, of many libraries: it may still be a transformer

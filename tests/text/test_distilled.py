@@ -1,0 +1,132 @@
+"""Vectors of pieces of words, from a Model2Vec model made here."""
+
+import numpy as np
+import pytest
+
+from mpad import MPADClassifier, runtime
+from mpad.errors import VectorFileError
+from mpad.text import distilled
+from mpad.text.distilled import auto_source, piece_vectors
+from mpad.text.tokenizer import KimTokenizer
+from mpad.text.vectors import compose_vectors, make_vectors
+from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, learn_vocabulary
+
+model2vec = pytest.importorskip("model2vec")
+tokenizers = pytest.importorskip("tokenizers")
+
+PIECES = ["[PAD]", "[UNK]", "the", "a", "apple", "pear", "plum", "saw", "drill", "hammer", "un", "##s", "##less", "##e"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A Model2Vec model; nothing is cached outside."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    piece_vectors.cache_clear()
+    model = tokenizers.models.WordPiece({piece: k for k, piece in enumerate(PIECES)}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    vectors = np.random.default_rng(0).standard_normal((len(PIECES), 16)).astype(np.float32)
+    model2vec.StaticModel(vectors, tokenizer).save_pretrained(str(tmp_path / "static"))
+    yield str(tmp_path / "static")
+    piece_vectors.cache_clear()
+
+
+def test_a_word_is_the_mean_of_its_pieces(folder):
+    pieces = piece_vectors(folder)
+    rows = pieces.rows(["apple", "apples", "Apple", ""])
+    table = pieces.table
+    assert np.allclose(rows[0], table[PIECES.index("apple")])
+    assert np.allclose(rows[1], (table[PIECES.index("apple")] + table[PIECES.index("##s")]) / 2, atol=1e-6)
+    assert np.allclose(rows[2], rows[0]) and not rows[3].any()
+
+
+def test_new_words_are_put_together(folder):
+    pieces = piece_vectors(folder)
+    vocabulary, _ = learn_vocabulary(["a saw", "the pears"], KimTokenizer())
+    vectors = compose_vectors(pieces, vocabulary, extra=100)
+    full = vectors.vocabulary
+    assert vectors.rows.shape == (len(full) + SPARE_ROWS, 16) and "##less" in full
+    corpus = full.encode(["the plumless saw", "zzz plumless unapples"], KimTokenizer())
+    named = [[full.words[k] for k in new] for new in corpus.new_words]
+    assert named == [["plum", "##less"], [], ["un"][:0]]  # "un" goes on with "##apple", which is no piece
+    assert corpus.ids.tolist()[1] == corpus.ids.tolist()[4] == len(full)
+
+
+def test_more_new_words_than_spare_rows(folder):
+    pieces = piece_vectors(folder)
+    vocabulary, _ = learn_vocabulary(["a saw"], KimTokenizer())
+    full = compose_vectors(pieces, vocabulary, extra=100).vocabulary
+    texts = [f"the saw{'s' * k}" for k in range(2, 2 * SPARE_ROWS)]
+    parts = list(full.parts(texts, KimTokenizer()))
+    assert [text for part in parts for text in part] == texts and len(parts) > 1
+    assert all(len(full.encode(part, KimTokenizer()).new_words) <= SPARE_ROWS for part in parts)
+    long = " ".join(f"saw{'s' * k}" for k in range(2, 2 * SPARE_ROWS))
+    assert len(full.encode([long], KimTokenizer()).new_words) == SPARE_ROWS
+
+
+def test_several_sources_stand_side_by_side(folder, tmp_path):
+    np.savez(tmp_path / "v.npz", words=np.array(["saw", "apple"]), vectors=np.ones((2, 3), np.float32))
+    vocabulary, _ = learn_vocabulary(["a saw", "the pears"], KimTokenizer())
+    both = make_vectors([folder, tmp_path / "v.npz"], [], KimTokenizer(), vocabulary, 8, 100)
+    other = make_vectors([tmp_path / "v.npz", folder], [], KimTokenizer(), vocabulary, 8, 100)
+    assert both.width == other.width == 19
+    row = both.vocabulary.id("saw")
+    assert np.allclose(both.rows[row, 16:], 1) and np.allclose(both.rows[row, :16], piece_vectors(folder).rows(["saw"]))
+    assert np.allclose(other.rows[other.vocabulary.id("apple"), :3], 1)
+
+
+def test_fit_save_and_answer_with_new_words(folder, fruit_corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("MPAD_AUTO_VECTORS", folder)
+    texts, labels = fruit_corpus
+    model = MPADClassifier(hidden=16, random_state=0, device="cpu", max_epochs=4).fit(texts, labels)
+    assert not model.model_.network.config.learn_vectors
+    asked = ["the apples were plumless", "unsaw drills", "hammers", "qqqq"]
+    whole = model.predict_proba(asked)
+    alone = np.concatenate([model.predict_proba([text]) for text in asked])
+    assert np.allclose(whole, alone, atol=1e-6)
+    packed = model.model_.pack(asked)
+    assert packed.new_words
+    by_torch = model.model_.answer_by_torch(packed).logits
+    assert np.allclose(by_torch, model.model_._in_numpy(packed).logits, atol=1e-5)
+    model.save(tmp_path / "m")
+    for loaded in (runtime.load(tmp_path / "m"), MPADClassifier.load(tmp_path / "m", device="cpu")):
+        assert np.array_equal(loaded.predict_proba(asked), whole)
+    explanation = model.explain("the apples were plumless", method="gradients")
+    assert explanation.words[-1].word == "plumless" and np.isfinite(explanation.words[-1].weight)
+
+
+def test_what_auto_stands_for(monkeypatch):
+    monkeypatch.setenv("MPAD_AUTO_VECTORS", "none")
+    assert auto_source() is None
+    monkeypatch.setenv("MPAD_AUTO_VECTORS", "/some/model")
+    assert auto_source() == "/some/model"
+    monkeypatch.delenv("MPAD_AUTO_VECTORS")
+    monkeypatch.setattr(distilled, "_INSTALLED", ())
+    assert auto_source() is None
+
+
+def test_a_source_that_is_nothing_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "config.json").write_text("{}")
+    with pytest.raises(VectorFileError, match="neither a file of word vectors nor a Model2Vec"):
+        piece_vectors(str(tmp_path / "folder"))
+
+
+def test_a_transformer_is_distilled_once(folder, tmp_path, monkeypatch):
+    made = []
+    static = model2vec.StaticModel.from_pretrained(folder)
+    monkeypatch.setattr(distilled, "_read", lambda kind, source: None)
+    monkeypatch.setattr(distilled, "_distil", lambda source: made.append(source) or static)
+    for _ in range(2):
+        assert piece_vectors("some/transformer").width == 16
+        piece_vectors.cache_clear()
+    assert made == ["some/transformer"]
+
+
+def test_a_vocabulary_without_pieces_is_as_before():
+    vocabulary = Vocabulary(["a", "b"], seen=2)
+    assert not vocabulary.has_pieces and vocabulary.encode(["a x"], KimTokenizer()).new_words == ()
+    assert list(vocabulary.parts(["a", "x"], KimTokenizer())) == [["a", "x"]]
