@@ -55,6 +55,21 @@ def fitted_flat(fruit_corpus: tuple[list[str], list[str]]) -> MPADClassifier:
     return _quick("mpad").fit(*fruit_corpus)
 
 
+@pytest.fixture(scope="session")
+def static_vectors(tmp_path_factory) -> str:
+    """The folder of a Model2Vec model with a few pieces of words."""
+    model2vec, tokenizers = pytest.importorskip("model2vec"), pytest.importorskip("tokenizers")
+    pieces = "[PAD] [UNK] the a apple pear plum saw drill hammer un ##s ##less ##e".split()
+    model = tokenizers.models.WordPiece({piece: k for k, piece in enumerate(pieces)}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    vectors = np.random.default_rng(0).standard_normal((len(pieces), 16)).astype(np.float32)
+    folder = tmp_path_factory.mktemp("static") / "model"
+    model2vec.StaticModel(vectors, tokenizer).save_pretrained(str(folder))
+    return str(folder)
+
+
 @pytest.fixture
 def small_data(tmp_path, monkeypatch, fruit_corpus):
     """MPAD_DATA with an mpqa for folds and a trec with a fixed split; MPAD_VECTORS for both."""

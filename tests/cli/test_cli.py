@@ -154,7 +154,7 @@ def test_demo_from_start_to_end(tmp_path):
     done = mpad("demo", "--out", tmp_path / "demo", "--max-epochs", "2")
     for part in (
         "documents to learn from",
-        "no pretrained vectors",
+        "TF-IDF + linear SVM   accuracy",
         "TF-IDF + linear SVM",
         "probability",
         "Next:",

@@ -178,7 +178,8 @@ def test_vectors_from_a_file_serve_unseen_words(tmp_path, fruit_corpus):
     rows["apricot"], rows["wrench"] = rows["apple"], rows["hammer"]
     path = tmp_path / "v.txt"
     path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items()))
-    classifier = MPADClassifier(**{**QUICK, "max_epochs": 40, "patience": None}, vectors=path).fit(texts, labels)
+    options = {**QUICK, "max_epochs": 40, "patience": None, "potentials": False}
+    classifier = MPADClassifier(**options, vectors=path).fit(texts, labels)
     assert not classifier.model_.network.config.learn_vectors
     unseen = classifier.predict_proba(["an apricot", "the wrench"])
     known = classifier.predict_proba(["an apple", "the hammer"])

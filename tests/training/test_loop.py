@@ -20,7 +20,7 @@ def quick(**options):
         "batch_size": 16,
         "random_state": 0,
     }
-    return MPADClassifier(**{**defaults, **options})
+    return MPADClassifier(**{"preset": "paper", **defaults, **options})
 
 
 def test_the_best_epoch_is_kept(fruit_corpus):

@@ -10,9 +10,9 @@
 
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,24 +23,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from mpad.estimators.linear_features import Doubles, Features, Rows
 from mpad.graph.packed import PackedGraphs
-from mpad.graph.potentials import (
-    Potentials,
-    WeighedParts,
-    both_classes,
-    edge_words,
-    pair_keys,
-    part_documents,
-    weigh_parts,
-)
+from mpad.graph.potentials import Potentials, both_classes
 
-Doubles = NDArray[np.float64]
-Rows = NDArray[np.int64]
-
+_LIBLINEAR = Lock()
 _FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; of more documents than that, fewer
-_RARE = 2  # training documents that a pair of words must stand in
 _USUAL = np.log([0.8, 0.5, 0.35])  # what SVM, regression and network count, as far as held-out documents do not tell
-_MEAN_SCALE = 0.1  # spread of a mean vector's columns, beside scores of about 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +71,7 @@ def fit_linear_part(
     `targets` and `weights` have a row for each of `documents`. Words below `n_words` can have a potential. `vectors`
     have a row for each word that can be met; without columns, where they were learnt by the network itself.
     """
-    features = _Features(graphs, documents, n_words, vectors)
+    features = Features(graphs, documents, n_words, vectors)
     examples = _Examples(features.x, features.mean, targets, weights, n_classes)
     scores = _cross_fitted_scores(examples, seed)
     chosen = np.setdiff1d(np.arange(len(documents)), held)
@@ -114,7 +103,7 @@ def fit_stack(
 ) -> Potentials:
     """Fit SVM and regression on all documents, without a network: the `linear-stack`."""
     documents = np.arange(len(graphs))
-    features = _Features(graphs, documents, n_words, vectors)
+    features = Features(graphs, documents, n_words, vectors)
     examples = _Examples(features.x, features.mean, targets, np.ones(len(targets), np.float32), n_classes)
     scores = _cross_fitted_scores(examples, seed)
     return _fit_potentials(features, examples, scores, np.array([0.0, 1.0, 0.0]))
@@ -125,7 +114,7 @@ def fit_temperature(logits: NDArray[np.floating], targets: NDArray[Any]) -> floa
     return float(_joined([logits], targets, np.zeros(1))[0])
 
 
-def _fit_potentials(features: "_Features", examples: "_Examples", scores: Doubles, counts: Doubles) -> Potentials:
+def _fit_potentials(features: Features, examples: "_Examples", scores: Doubles, counts: Doubles) -> Potentials:
     """Fit SVM and regression on all documents; `counts` says what they and the network count in the sum."""
     everything, n_classes = np.arange(len(examples.targets)), examples.n_classes
     with _quiet():
@@ -144,68 +133,6 @@ def _fit_potentials(features: "_Features", examples: "_Examples", scores: Double
         network=np.array(counts[2], np.float32),
         vectors=features.vectors,
     )
-
-
-# ── Words and pairs → numbers ──
-
-
-class _Features:
-    """Documents as a linear model takes them, and what was learnt to make them."""
-
-    def __init__(self, graphs: PackedGraphs, documents: Rows, n_words: int, vectors: NDArray[np.floating]) -> None:
-        self.n_words, self.vectors = n_words, vectors
-        self.keys, self.idf, self.idf_new = _learn_idf(graphs, documents, n_words)
-        weighed = weigh_parts(graphs, self.keys, self.idf, self.idf_new)
-        self.x = _matrix(weighed, len(graphs), len(self.idf))[documents]
-        mean = _means(weighed, len(graphs), vectors)[documents]
-        self.centre = mean.mean(0)
-        self.scale = float(mean.std()) / _MEAN_SCALE if mean.size and mean.any() else 1.0
-        self.mean = (mean - self.centre) / self.scale  # (documents, width)
-
-
-def _learn_idf(graphs: PackedGraphs, documents: Rows, n_words: int) -> tuple[Rows, NDArray[np.float32], float]:
-    """Keys of the pairs of words that have a potential; idf of words, then of pairs; idf of a new word."""
-    used = np.zeros(len(graphs), bool)
-    used[documents] = True
-    node_document, edge_document = part_documents(graphs)
-    source, target = edge_words(graphs)
-    words = _distinct(node_document, graphs.words.astype(np.int64), used[node_document] & (graphs.words < n_words))
-    kept = used[edge_document] & (source < n_words) & (target < n_words)
-    pairs = _distinct(edge_document, pair_keys(source, target, n_words), kept)
-    keys, in_documents = np.unique(pairs, return_counts=True)
-    keys, in_documents = keys[in_documents >= _RARE], in_documents[in_documents >= _RARE]
-    frequency = np.concatenate([np.bincount(words, minlength=n_words), in_documents])
-    idf = np.where(frequency > 0, np.log((1 + len(documents)) / (1 + frequency)) + 1, 0)  # as scikit-learn's
-    return keys, idf.astype(np.float32), float(np.log(1 + len(documents)) + 1)
-
-
-def _distinct(document: Rows, part: Rows, kept: NDArray[np.bool_]) -> Rows:
-    """Parts, each once a document."""
-    document, part = document[kept], part[kept]
-    order = np.lexsort((part, document))
-    document, part = document[order], part[order]
-    first = np.ones(len(part), bool)
-    first[1:] = (document[1:] != document[:-1]) | (part[1:] != part[:-1])
-    return np.asarray(part[first])
-
-
-def _matrix(weighed: WeighedParts, n: int, width: int) -> csr_matrix:
-    """TF-IDF of each document: (documents, words and pairs)."""
-    known = np.flatnonzero(weighed.node_value)
-    document = np.concatenate([weighed.node_document[known], weighed.edge_document])
-    row = np.concatenate([weighed.words[known], weighed.edge_row])
-    value = np.concatenate([weighed.node_value[known], weighed.edge_value]).astype(np.float64)
-    return csr_matrix((value, (document, row)), shape=(n, width))
-
-
-def _means(weighed: WeighedParts, n: int, vectors: NDArray[np.floating]) -> Doubles:
-    """Mean word vector of each document: (documents, width)."""
-    places = weighed.node_document, weighed.words
-    shares = csr_matrix((weighed.node_share, places), shape=(n, len(vectors)))
-    return np.asarray(shares @ vectors.astype(np.float32), np.float64)
-
-
-# ── The three parts ──
 
 
 class _SVM:
@@ -245,7 +172,8 @@ class _SVM:
 
 
 def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32]) -> LinearSVC:
-    return LinearSVC(random_state=0).fit(x, targets, sample_weight=weights)
+    with _LIBLINEAR:  # draws from one generator for the whole process: two at once would not repeat
+        return LinearSVC(random_state=0).fit(x, targets, sample_weight=weights)
 
 
 def _cross_fitted_scores(examples: _Examples, seed: int) -> Doubles:
@@ -254,14 +182,11 @@ def _cross_fitted_scores(examples: _Examples, seed: int) -> Doubles:
     folds = min(_FOLDS if n <= _MANY else _FEWER_FOLDS, n)
     fold = _fold_of_each(examples.targets, folds, seed)
 
-    def score(number: int) -> tuple[Rows, Doubles]:
-        tested = np.flatnonzero(fold == number)
-        return tested, _SVM(examples, np.flatnonzero(fold != number)).scores(examples.x[tested])
-
     scores = np.zeros((n, examples.n_classes))
-    with _quiet(), ThreadPoolExecutor(2) as threads:
-        for tested, each in threads.map(score, range(folds)):
-            scores[tested] = each
+    with _quiet():
+        for number in range(folds):
+            tested = np.flatnonzero(fold == number)
+            scores[tested] = _SVM(examples, np.flatnonzero(fold != number)).scores(examples.x[tested])
     return scores
 
 
@@ -361,4 +286,5 @@ def _quiet() -> Iterator[None]:
     """Liblinear and lbfgs stop a little early on some corpora: nothing that a user could mend."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")
         yield

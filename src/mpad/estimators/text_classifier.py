@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch.overrides import TorchFunctionMode
 
-from mpad.errors import InputError
+from mpad.estimators.first_weights import Seeded, check_memory
 from mpad.estimators.linear_part import LinearPart
 from mpad.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
 from mpad.inspection import warn_of_labels, warn_of_words
@@ -124,7 +122,8 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
             packed = model.pack(texts)
         kept = None
         if checkpoint is not None:
-            fingerprint = self._fingerprint(model, {**vars(packed), "y": targets, "w": weights, "held": held})
+            arrays = {name: value for name, value in vars(packed).items() if isinstance(value, np.ndarray)}
+            fingerprint = self._fingerprint(model, {**arrays, "y": targets, "w": weights, "held": held})
             kept = Checkpoint(Path(checkpoint), fingerprint, seed, saved)
         corpus = model.tensors(packed, device)
         examples = make_examples(corpus, chosen, targets, weights)
@@ -203,8 +202,8 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         """Make an untrained network, its word vectors still empty."""
         with torch.device("meta"):
             outline = self._make_network(n_classes, n_words, vector_width)
-        _check_memory(sum(tensor.numel() for tensor in (*outline.parameters(), *outline.buffers())))
-        with _Seeded(seed):
+        check_memory(sum(tensor.numel() for tensor in (*outline.parameters(), *outline.buffers())))
+        with Seeded(seed):
             return self._make_network(n_classes, n_words, vector_width)
 
     def _word_vectors(self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int) -> WordVectors:
@@ -306,36 +305,3 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         tags.classifier_tags.multi_label = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-class _Seeded(TorchFunctionMode):
-    """While this lasts, this thread's random numbers come from a generator of their own, not from torch's global one.
-
-    Threads that fit at the same time share the global one, and would take each other's numbers.
-    """
-
-    _DRAWS = frozenset(
-        "uniform_ normal_ bernoulli_ random_ rand randn randint randperm trunc_normal_ orthogonal_ "
-        "kaiming_uniform_ kaiming_normal_ xavier_uniform_ xavier_normal_".split()
-    )
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self._generator = torch.Generator().manual_seed(seed)
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        if getattr(func, "__name__", "") in self._DRAWS and kwargs.get("generator") is None:
-            kwargs["generator"] = self._generator
-        return func(*args, **kwargs)
-
-
-def _check_memory(numbers: int) -> None:
-    """Refuse a network that cannot fit: weights, gradients and Adam's two moments, four bytes each."""
-    needed = 16 * numbers
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
-    if needed > there:
-        raise InputError(
-            f"this network has {numbers:,} parameters, word vectors included, and takes {needed / 1e9:,.0f} GB to "
-            f"train; this machine has {there / 1e9:,.0f} GB: make it narrower (hidden) or its vectors fewer (min_count)"
-        )

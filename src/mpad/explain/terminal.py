@@ -66,8 +66,8 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
 def _strongest(explanation: Explanation) -> Table:
     """The words and pairs that weigh most; of a model with a linear part, what that adds of each weight."""
     words, edges = explanation.top_words(6), explanation.top_edges(6)
-    told = any(word.potential is not None for word in words)
-    numbers = ["weight", "of it linear"] if told else ["weight"]
+    shows_linear = any(word.potential is not None for word in words)
+    numbers = ["weight", "of it linear"] if shows_linear else ["weight"]
     table = Table(box=None, pad_edge=False)
     for heading in ("word", *numbers, "pair of words", *numbers):
         table.add_column(heading, justify="right" if heading in numbers else "left")

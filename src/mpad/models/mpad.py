@@ -86,8 +86,8 @@ class MPAD(Network):
     @torch.no_grad()
     def scale_logits(self, factor: float) -> None:
         """Multiply what the network says from now on: its last layer's weight and bias."""
-        self.classes.weight *= factor
-        self.classes.bias *= factor
+        self.classes.weight.mul_(factor)
+        self.classes.bias.mul_(factor)
 
     def embed(self, batch: GraphBatch | StaticBatch) -> WordRows:
         """H⁰: the vector of each word, then a zero row for each master node. ([models,] nodes, vector_width)."""

@@ -10,9 +10,7 @@ the code expects; every tensor has the name, the shape and the type that the con
 numbers, and all that is known before anything is computed. Checksums tell damage, not malice.
 """
 
-import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,13 +30,13 @@ from mpad.io.settings import as_settings
 from mpad.io.tensors import Arrays, Expected, read_tensors
 from mpad.labels import Labels
 from mpad.nn.config import MPADConfig, Shapes
+from mpad.storage.checksums import SUMS, digest, read_small, read_sums
 from mpad.storage.model_formats import FORMAT, network_settings, tensor_name
 from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END
 from mpad.text.vocabulary import Vocabulary
 
-CONFIG, VOCABULARY, WEIGHTS, SUMS = "config.json", "vocabulary.json", "model.safetensors", "SHA256SUMS"
+CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
 _FIRST = frozenset({CONFIG, VOCABULARY, WEIGHTS})  # the files of a folder of format 1
-_LARGEST_CONFIG = 64 << 20  # bytes
 VECTORS = "vectors"  # name of the tensor that holds the word vectors
 Value = TypeVar("Value")
 
@@ -52,7 +50,7 @@ def new_folder(folder: str | Path, config: Mapping[str, Any]) -> Iterator[Path]:
     with atomic.write_folder(Path(folder), our_files) as fresh:
         yield fresh
         write_json(fresh / CONFIG, config, indent=2)
-        sums = {file.name: _digest(file) for file in fresh.iterdir()}
+        sums = {file.name: digest(file) for file in fresh.iterdir()}
         lines = [f"{sums[name]}  {name}\n" for name in sorted(sums)]
         (fresh / SUMS).write_text("".join(lines), encoding="utf-8")
 
@@ -70,7 +68,7 @@ def write_tensors(folder: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
 def our_files(folder: Path) -> Set[str] | None:
     """Names that a model folder may hold; None where a folder is not one."""
     try:
-        config, sums = _read_config(folder), _read_sums(folder)
+        config, sums = _read_config(folder), read_sums(folder)
     except StoreError:  # no model; or one of a newer version: who knows what its files are
         return None
     if sums is not None:
@@ -108,7 +106,7 @@ class ModelFiles:
         file = self.path / name
         if not file.is_file():
             raise MissingModelFile(f"{file}: no such file: {self.path} is not a model, or not a whole one")
-        if self.sums is not None and self.sums.get(name) != _digest(file):
+        if self.sums is not None and self.sums.get(name) != digest(file):
             raise self.damaged(name, f"not as it was saved: its checksum differs from that in {SUMS}")
         return file
 
@@ -250,7 +248,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def _open(path: Path) -> ModelFiles:
-    config, sums = _read_config(path), _read_sums(path)
+    config, sums = _read_config(path), read_sums(path)
     if sums is None and config["format"] > 1:
         raise MissingModelFile(f"{path / SUMS}: no such file: {path} is not a whole model")
     files = ModelFiles(path, config, sums)
@@ -284,7 +282,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise MissingModelFile(f"{folder}: no such folder; expected one that save() or 'mpad fit --out' wrote")
     path = folder / CONFIG
-    config = read_json(_read(path, _LARGEST_CONFIG), lambda said: DamagedModel(f"{path}: not valid JSON: {said}"))
+    config = read_json(read_small(path), lambda said: DamagedModel(f"{path}: not valid JSON: {said}"))
     if not isinstance(config, dict) or type(config.get("format")) is not int or not {"mpad", "labels"} <= set(config):
         raise DamagedModel(f"{path}: expected an object with a format version; this is no mpad model")
     if config["format"] > FORMAT:
@@ -293,28 +291,3 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"format {FORMAT}: install the newer mpad"
         )
     return config
-
-
-def _read_sums(folder: Path) -> dict[str, str] | None:
-    path = folder / SUMS
-    if not path.exists():
-        return None
-    lines = _read(path, _LARGEST_CONFIG).decode("utf-8", "replace").splitlines()
-    result = [re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+)", line) for line in lines]
-    if None in result or not result:
-        raise DamagedModel(f"{path}: expected a checksum and a name a line")
-    return {match[2]: match[1] for match in result if match is not None}
-
-
-def _read(file: Path, most: int) -> bytes:
-    """Read a small file; not a pipe or a device, which may never end."""
-    if not file.is_file():
-        raise MissingModelFile(f"{file}: no such file: {file.parent} is not a model, or not a whole one")
-    if file.stat().st_size > most:
-        raise DamagedModel(f"{file}: has {file.stat().st_size:,} bytes, more than any that mpad writes")
-    return file.read_bytes()
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -82,11 +82,11 @@ def piece_vectors(source: str) -> PieceVectors:
     folder = _cached(source)
     if not folder.exists():
         with _quiet():
-            found = _read(static, source)
-            if found is None:
-                found = _distil(source)
-                _keep(found, folder)
-        return _named(source, found)
+            model = _read(static, source)
+            if model is None:
+                model = _distil(source)
+                _keep(model, folder)
+        return _named(source, model)
     return _named(source, static.from_pretrained(str(folder)))
 
 

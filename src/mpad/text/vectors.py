@@ -21,6 +21,7 @@ from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, iterate_sentences
 
 CORPUS = "corpus"
 _LARGEST = 65504.0  # rows are kept in half precision
+_SUFFIXES = frozenset({".bin", ".txt", ".vec", ".npz", ".gz", ".xz", ".bz2", ".zip"})  # of files of vectors
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def make_vectors(
     for source in sources:
         if source == CORPUS:
             part = train_vectors(texts, tokenizer, vocabulary, width)
-        elif Path(source).is_file():
+        elif Path(source).is_file() or Path(source).suffix.lower() in _SUFFIXES:
             part = load_vectors(source, vocabulary, 0 if parts else extra)
         else:
             part = compose_vectors(piece_vectors(str(source)), vocabulary, 0 if parts else extra)

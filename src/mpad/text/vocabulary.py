@@ -164,7 +164,7 @@ class Vocabulary:
 
     def pieces(self, word: str) -> tuple[int, ...]:
         """Ids of the pieces of a word, the longest first (WordPiece); none where it cannot be put together."""
-        spelt, start, found = word.lower(), 0, []
+        spelt, start, ids = word.lower(), 0, []
         while start < len(spelt) <= _LONGEST:
             end = len(spelt)
             while end > start:
@@ -174,9 +174,9 @@ class Vocabulary:
                 end -= 1
             if end == start:
                 return ()
-            found.append(int(number or 0))
+            ids.append(int(number or 0))
             start = end
-        return tuple(found)
+        return tuple(ids)
 
     def extended(self, words: Iterable[str]) -> "Vocabulary":
         """Add words that the training text did not have (their vectors are known all the same)."""
