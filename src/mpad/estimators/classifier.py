@@ -132,8 +132,8 @@ class MPADClassifier(TextClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _training_config(self, seed: int) -> TrainingConfig:
-        settings = dict(find_preset(self.preset).training)
+    def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
+        settings = find_preset(self.preset).training_on(n_documents)
         for name in ("max_epochs", "patience", "batch_size", "learning_rate"):
             if getattr(self, name) != "auto":
                 settings[name] = getattr(self, name)

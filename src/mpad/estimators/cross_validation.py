@@ -168,7 +168,7 @@ def _task(
         network,
         make_examples(corpus, chosen, targets, weights),
         make_examples(corpus, held, targets) if len(held) else None,
-        setting._training_config(seed),
+        setting._training_config(seed, len(targets)),
         watched=make_examples(corpus, test, targets),
     )
 

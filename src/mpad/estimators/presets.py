@@ -3,7 +3,8 @@
 | preset    | network                                                                | training                  |
 |-----------|------------------------------------------------------------------------|---------------------------|
 | `best`    | the authors' network, and a linear part beside it: potentials of words | 20 epochs, a cosine,      |
-|           | and pairs of words, and the mean word vector (graph/potentials.py)     | weight decay, small steps |
+|           | and pairs of words, and the mean word vector (graph/potentials.py)     | weight decay; fewer where |
+|           |                                                                        | documents are many        |
 | `paper`   | the paper's equations                                                  | constant rate             |
 | `authors` | the authors' published code: an MLP before and after each mean with    | rate halved every 50      |
 |           | batch norm inside, tanh on the attention score, a dense layer after    | epochs                    |
@@ -25,6 +26,17 @@ class Preset:
     network: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
     potentials: bool = False
+    most_passes: int | None = None  # documents that training passes over at most, in whole epochs, but four of these
+    few: int = 0  # with fewer documents than that, batches are a quarter as large
+
+    def training_on(self, n_documents: int) -> dict[str, Any]:
+        """Fields of `TrainingConfig` for a corpus of that size."""
+        training = dict(self.training)
+        if self.most_passes is not None:
+            training["max_epochs"] = min(training["max_epochs"], max(4, self.most_passes // max(n_documents, 1)))
+        if n_documents < self.few:
+            training["batch_size"] //= 4
+        return training
 
 
 _AUTHORS = {
@@ -48,6 +60,8 @@ PRESETS = {
             "keep": "last",
         },
         potentials=True,
+        most_passes=400_000,
+        few=1_000,
     ),
     "paper": Preset(),
     "authors": Preset(network=_AUTHORS, training={"schedule": "halving"}),

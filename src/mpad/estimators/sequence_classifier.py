@@ -73,7 +73,7 @@ class SequenceClassifier(TextClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _training_config(self, seed: int) -> TrainingConfig:
+    def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
         names = "max_epochs", "patience", "batch_size", "learning_rate"
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         return TrainingConfig(**settings, seed=seed, by_length=True)

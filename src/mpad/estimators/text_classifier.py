@@ -75,8 +75,8 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         """Whether documents are read as runs of sentences."""
 
     @abstractmethod
-    def _training_config(self, seed: int) -> TrainingConfig:
-        """How to train."""
+    def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
+        """How to train on so many documents."""
 
     def fit(
         self,
@@ -109,7 +109,7 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         elif checkpoint is not None:
             saved = read_checkpoint(Path(checkpoint))
         seed = as_seed(self.random_state) if saved is None else saved.seed
-        training = self._training_config(seed)
+        training = self._training_config(seed, len(texts))
         device = find_device(self.device)
         model, packed = self._build(texts, labels, seed)
         if held_out is None:
