@@ -121,6 +121,8 @@ def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClass
         large = cell.dataset in _LARGE
         own = {"patience": 5 if large else 10, "batch_size": 128 if large else 64, **_RIVALS[cell.model]}
         return zoo.make_network(cell.model, **{**_checked(cell, {**shared, **own}), **options})
+    if cell.preset == "best":  # which says itself how long it trains
+        shared = {name: value for name, value in shared.items() if name not in ("max_epochs", "patience")}
     own = {"preset": cell.preset, "hidden": 128 if cell.dataset in _LONG else 64, **_ABLATIONS.get(cell.model, {})}
     name = "mpad" if cell.model in _ABLATIONS else cell.model
     return zoo.make_network(name, **{**_checked(cell, shared), **own, **options})
