@@ -19,7 +19,7 @@ from mpad.experiments.provenance import commit, versions
 from mpad.experiments.splits import split
 from mpad.text.distilled import auto_source
 
-_SHORT = "docstrings", "trec", "bbcsport", "mpqa", "polarity", "subjectivity", "snippets", "r8"
+_SHORT = "docstrings", "trec", "bbcsport", "mpqa", "polarity", "subjectivity", "snippets", "reuters"
 _BASELINES = "tfidf-svm", "linear-stack"
 
 
