@@ -14,7 +14,7 @@ def test_the_presets():
 
 def test_best_follows_the_number_of_documents():
     best, paper = find_preset("best"), find_preset("paper")
-    assert best.training_on(5_000)["max_epochs"] == 20 and best.training_on(5_000)["batch_size"] == 64
+    assert best.training_on(5_000)["max_epochs"] == 15 and best.training_on(5_000)["batch_size"] == 64
     assert best.training_on(200)["batch_size"] == 16
     assert best.training_on(50_000)["max_epochs"] == 8 and best.training_on(10**7)["max_epochs"] == 4
     assert paper.training_on(200) == paper.training_on(10**7) == {}

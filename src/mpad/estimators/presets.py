@@ -2,7 +2,7 @@
 
 | preset    | network                                                                | training                  |
 |-----------|------------------------------------------------------------------------|---------------------------|
-| `best`    | the authors' network, and a linear part beside it: potentials of words | 20 epochs, a cosine,      |
+| `best`    | the authors' network, and a linear part beside it: potentials of words | 15 epochs, a cosine,      |
 |           | and pairs of words, and the mean word vector (graph/potentials.py)     | weight decay; fewer where |
 |           |                                                                        | documents are many        |
 | `paper`   | the paper's equations                                                  | constant rate             |
@@ -51,7 +51,7 @@ PRESETS = {
     "best": Preset(
         network=_AUTHORS,
         training={
-            "max_epochs": 20,
+            "max_epochs": 15,
             "patience": None,
             "batch_size": 64,
             "learning_rate": 0.003,
