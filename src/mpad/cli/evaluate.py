@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from mpad.cli.inputs import Data, LabelColumn, ModelFolder, OwnTokenizer, TextColumn, labelled
+from mpad.cli.inputs import LabelColumn, ModelFolder, OwnTokenizer, TextColumn, labelled
 from mpad.cli.output import Format, FormatOption, print_rows
 
 if TYPE_CHECKING:
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
 def run(
     model: ModelFolder,
-    data: Data,
+    data: Annotated[str | None, typer.Argument(help="A data file or a dataset's name; not for --behaviour.")] = None,
     text: TextColumn = None,
     label: LabelColumn = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw reliability, and accuracy by coverage, to this file (.png, .svg, .pdf).")
     ] = None,
+    behaviour: Annotated[
+        bool,
+        typer.Option("--behaviour", help="Ask a sentiment model 200 minimal pairs: negation, word order …"),
+    ] = False,
+    positive: Annotated[str | None, typer.Option(help="The positive class, for --behaviour.")] = None,
     form: FormatOption = Format.table,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     tokenizer: OwnTokenizer = None,
@@ -32,10 +37,17 @@ def run(
 
     Example: `mpad evaluate my-model test.csv --plot reliability.png`
 
+    Example: `mpad evaluate my-model --behaviour`
+
     The expected calibration error says how far probabilities are from the share of answers that are right.
 
     With --format jsonl or csv, one row per class, then one named (all) with the macro-averages and accuracy.
     """
+    if behaviour:
+        _behave(model, device, tokenizer, positive, form)
+        return
+    if data is None:
+        raise typer.BadParameter("name the documents to evaluate on, or give --behaviour", param_hint="DATA")
     texts, labels = labelled(data, text, label, "test")
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
@@ -104,3 +116,17 @@ def _predict(
     probabilities = np.concatenate([classifier.predict_proba(chunk) for chunk in chunks])
     predicted = [classes[column] for column in probabilities.argmax(1)]
     return predicted, Calibration(probabilities.max(1), np.array(labels) == np.array(predicted))
+
+
+def _behave(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:
+    """Print the share of minimal pairs that a sentiment model gets right."""
+    from mpad import zoo
+    from mpad.errors import InputError
+    from mpad.estimators.behaviour import check_behaviour
+
+    classifier = zoo.load(model, device, tokenizer)
+    if not hasattr(classifier, "predict_proba"):
+        raise InputError(f"{model}: gives no probabilities, which --behaviour compares")
+    rows = check_behaviour(list(classifier.classes_), classifier.predict_proba, positive)
+    columns = ["pairs of sentences", "number", "right", "± (95 %)"]
+    print_rows(columns, [[row.category, row.pairs, row.right, row.margin] for row in rows], form)
