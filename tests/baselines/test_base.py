@@ -21,7 +21,7 @@ QUICK = {
 @pytest.fixture(scope="module", params=[name for name in zoo.NAMES if name not in zoo.NETWORKS])
 def fitted(request, fruit_corpus, tmp_path_factory):
     for module in filter(None, [NEEDS.get(request.param)]):
-        pytest.importorskip(module)
+        pytest.importorskip(module, exc_type=ImportError)
     texts, labels = fruit_corpus[0][:32], fruit_corpus[1][:32]
     options = dict(QUICK.get(request.param, {}))
     if request.param == "wmd":

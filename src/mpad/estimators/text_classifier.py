@@ -1,7 +1,5 @@
 """What all our estimators of networks have in common: scikit-learn's contract over raw text."""
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +24,7 @@ from mpad.text.distilled import AUTO, auto_source
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.text.vectors import WordVectors, make_vectors, random_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
-from mpad.training.checkpoint import Checkpoint, check_free, read_checkpoint
+from mpad.training.checkpoint import Checkpoint, check_free, fingerprint, read_checkpoint
 from mpad.training.config import TrainingConfig
 from mpad.training.device import find_device
 from mpad.training.examples import make_examples
@@ -111,7 +109,7 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         seed = as_seed(self.random_state) if saved is None else saved.seed
         training = self._training_config(seed, len(texts))
         device = find_device(self.device)
-        model, packed = self._build(texts, labels, seed)
+        model, packed = self._build(texts, labels, seed, also=held_out[0] if held_out else ())
         if held_out is None:
             chosen, held = hold_out(targets, self.validation_fraction, seed)
         else:
@@ -123,8 +121,8 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         kept = None
         if checkpoint is not None:
             arrays = {name: value for name, value in vars(packed).items() if isinstance(value, np.ndarray)}
-            fingerprint = self._fingerprint(model, {**arrays, "y": targets, "w": weights, "held": held})
-            kept = Checkpoint(Path(checkpoint), fingerprint, seed, saved)
+            belongs_to = self._fingerprint(model, {**arrays, "y": targets, "w": weights, "held": held})
+            kept = Checkpoint(Path(checkpoint), belongs_to, seed, saved)
         corpus = model.tensors(packed, device)
         examples = make_examples(corpus, chosen, targets, weights)
         checks = make_examples(corpus, held, targets) if len(held) else None
@@ -155,14 +153,9 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         """What a checkpoint belongs to: the documents as the network reads them, its first weights, the settings."""
         free = ("max_epochs", "verbose", "device")
         settings = {name: as_json(value) for name, value in self.get_params(deep=False).items() if name not in free}
-        words = list(model.vocabulary.words)
-        digest = hashlib.sha256(json.dumps([__version__, settings, words], sort_keys=True).encode())
         first = {name: value.cpu().numpy() for name, value in model.network.state_dict().items()}
         arrays = {**data, **first, "vectors": model.network.vectors.detach().cpu().numpy()}
-        for name, value in arrays.items():
-            digest.update(f"{name} {value.dtype} {value.shape}".encode())
-            digest.update(np.ascontiguousarray(value).tobytes())
-        return digest.hexdigest()
+        return fingerprint([__version__, settings, list(model.vocabulary.words)], arrays)
 
     def _card(self, n_training: int, n_held: int, history: History) -> dict[str, Any]:
         best = history.reports[history.best_epoch - 1] if history.best_epoch else None
@@ -181,22 +174,30 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         )
 
     def _build(
-        self, texts: list[str], labels: Labels, seed: int, vectors_from: NDArray[np.int64] | None = None
+        self,
+        texts: list[str],
+        labels: Labels,
+        seed: int,
+        vectors_from: NDArray[np.int64] | None = None,
+        also: Sequence[str] = (),
     ) -> tuple[TextModel, Any]:
         """Make an untrained model that can read these texts, and the texts as it reads them.
 
-        Vectors of the corpus are learnt from all its texts, or from the rows `vectors_from` alone.
+        Vectors of the corpus are learnt from all its texts, or from the rows `vectors_from` alone. Words of the texts
+        `also` have rows of their own too, where these are not learnt.
         """
         tokenizer = as_tokenizer(self.tokenizer)
-        vocabulary, corpus = learn_vocabulary(texts, tokenizer, self._by_sentence, self.min_count)
+        learnt, corpus = learn_vocabulary(texts, tokenizer, self._by_sentence, self.min_count)
         warn_of_words(texts, corpus, tokenizer)
+        others = learn_vocabulary(also, tokenizer)[0].words if len(also) and not self._learns_vectors else ()
+        vocabulary = learnt.extended(others)
         source = texts if vectors_from is None else [texts[row] for row in vectors_from]
         vectors = self._word_vectors(source, tokenizer, vocabulary, seed)
         network = self._network(len(labels), len(vectors.rows), vectors.width, seed)
         rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
         network.set_vectors(rows if network.config.learn_vectors else rows.half().float())
         model = self._make_model(tokenizer, vectors.vocabulary, network, labels)
-        return model, model.packed(corpus.with_vocabulary_grown(len(vocabulary), len(vectors.vocabulary)), texts)
+        return model, model.packed(corpus.with_vocabulary_grown(len(learnt), len(vectors.vocabulary)), texts)
 
     def _network(self, n_classes: int, n_words: int, vector_width: int, seed: int) -> Network:
         """Make an untrained network, its word vectors still empty."""

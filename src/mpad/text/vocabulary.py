@@ -181,7 +181,7 @@ class Vocabulary:
     def extended(self, words: Iterable[str]) -> "Vocabulary":
         """Add words that the training text did not have (their vectors are known all the same)."""
         fresh = [word for word in dict.fromkeys(words) if word not in self]
-        return Vocabulary([*self.words, *fresh], seen=len(self.words))
+        return Vocabulary([*self.words, *fresh], seen=len(self.words) if self.seen < 0 else self.seen)
 
 
 def learn_vocabulary(

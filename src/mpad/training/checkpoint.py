@@ -5,12 +5,15 @@ order of the documents is drawn again from the seed. On a CPU, with the same num
 from it ends with the very weights that it would have had.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -133,3 +136,12 @@ class Checkpoint:
 
 def _kinds(tensors: Mapping[str, Tensor]) -> dict[str, tuple[object, ...]]:
     return {name: (x.dtype, *x.shape) for name, x in tensors.items()}
+
+
+def fingerprint(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A digest of what a checkpoint belongs to: what JSON can hold, and arrays by name."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, value in arrays.items():
+        digest.update(f"{name} {value.dtype} {value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()
