@@ -1,5 +1,6 @@
 """`mpad compare`: several models on the same folds of your own documents."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,8 @@ from mpad.cli.inputs import Data, LabelColumn, TextColumn, given, labelled, vect
 from mpad.cli.output import Format, FormatOption, print_rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from mpad.estimators.comparison import Scores
 
 
@@ -23,7 +26,9 @@ def run(
     patience: Annotated[int | None, typer.Option(help="Epochs without progress before a network stops.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw the accuracies to this file (.png, .svg, .pdf).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw accuracies, and what they cost, to this file (.png, .svg, .pdf).")
+    ] = None,
     form: FormatOption = Format.table,
 ) -> None:
     """Compare models on the same folds: accuracy, macro-F1, speed, size, and whether they differ by more than chance.
@@ -83,8 +88,11 @@ def _row(scores: "Scores", exact: bool) -> list[Any]:
 def _draw(result: "list[Scores]", file: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 0.6 + 0.5 * len(result)), layout="constrained", dpi=120)
-    axes = figure.subplots()
+    figure = Figure(figsize=(11, max(3.2, 0.6 + 0.5 * len(result))), layout="constrained", dpi=120)
+    axes, fit, answer = figure.subplots(1, 3, width_ratios=[1.3, 1, 1])
+    _draw_cost(fit, result, [float(scores.fit_seconds.mean()) for scores in result], "seconds to fit", cheap=min)
+    speeds = [scores.documents_a_second for scores in result]
+    _draw_cost(answer, result, speeds, "documents answered a second", cheap=max)
     places = range(len(result))
     means = [100 * float(scores.accuracy.mean()) for scores in result]
     axes.errorbar(means, places, xerr=[100 * scores.margin for scores in result], fmt="o", color="#0072b2", capsize=4)
@@ -95,3 +103,25 @@ def _draw(result: "list[Scores]", file: Path) -> None:
     axes.set_xlabel("accuracy, % (dots: folds; bars: 95 % intervals of the mean)")
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(file)
+
+
+def _draw_cost(
+    axes: "Axes", result: "list[Scores]", costs: list[float], said: str, cheap: Callable[..., float]
+) -> None:
+    """Accuracy against a cost; those that no other model beats in both are joined by a line."""
+    means = [100 * float(scores.accuracy.mean()) for scores in result]
+    front = [
+        (cost, mean)
+        for cost, mean in zip(costs, means, strict=True)
+        if not any(
+            cheap(other, cost) == other and better >= mean and (other, better) != (cost, mean)
+            for other, better in zip(costs, means, strict=True)
+        )
+    ]
+    axes.plot(*zip(*sorted(front), strict=True), color="#bbbbbb", zorder=0)
+    axes.plot(costs, means, "o", color="#0072b2")
+    for scores, cost, mean in zip(result, costs, means, strict=True):
+        axes.annotate(scores.name, (cost, mean), textcoords="offset points", xytext=(4, 4), fontsize=8)
+    axes.set(xscale="log", xlabel=said, ylabel="accuracy, %")
+    axes.margins(0.2)
+    axes.grid(alpha=0.3)

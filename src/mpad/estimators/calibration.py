@@ -46,7 +46,8 @@ class Calibration:
 
     def plot(self, path: Path) -> None:
         """Draw both to a file."""
-        figure, axes = require("matplotlib.pyplot", extra="plots").subplots(1, 2, figsize=(9, 4), layout="constrained")
+        figure = require("matplotlib.figure", extra="plots").Figure(figsize=(9, 4), layout="constrained")
+        axes = figure.subplots(1, 2)
         _draw_reliability(axes[0], self)
         shares, accuracy = self.coverage()
         axes[1].plot(100 * shares, 100 * accuracy, marker="o", markersize=3)
