@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mpad.cli import compare, data, demo, evaluate, explain, fit, info, predict, reproduce, serve
+from mpad.cli import compare, data, demo, evaluate, explain, fit, info, predict, reproduce, serve, tune
 from mpad.errors import DataWarning, MPADError
 from mpad.text.printable import printable
 from mpad.version import __version__
@@ -38,7 +38,7 @@ def options(
     """Documents as graphs of words, classified by passing messages over them."""
 
 
-for module in (demo, fit, predict, evaluate, explain, info, compare, reproduce, serve):
+for module in (demo, fit, tune, predict, evaluate, explain, info, compare, reproduce, serve):
     app.command(module.__name__.rpartition(".")[2])(module.run)
 
 app.add_typer(data.app, name="data")
