@@ -1,5 +1,7 @@
 """The linear part of a model against scikit-learn's TF-IDF and LinearSVC, and its shares against its sums."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -168,3 +170,11 @@ def test_few_documents_and_classes_of_one():
 def test_without_held_out_documents_the_usual_counts():
     assert np.allclose(_joined([np.zeros((0, 3))] * 3, np.zeros(0, np.int64), np.log([1.0, 2.0, 3.0])), [1, 2, 3])
     assert _clearly_better(np.ones(9), np.zeros(9)) and not _clearly_better(np.ones(9), np.ones(9))
+
+
+def test_a_pickled_one_leaves_its_tables_behind():
+    texts, targets = corpus()
+    _, graphs, stack = fitted(texts, targets, 3)
+    expected, fresh = stack.logits(graphs), pickle.loads(pickle.dumps(stack))
+    assert set(vars(fresh)) == set(stack.__dataclass_fields__) < set(vars(stack))
+    assert np.array_equal(fresh.logits(graphs), expected)

@@ -97,6 +97,9 @@ class Potentials:
             raise InputError("pairs of words do not stand in their order")
         return potentials
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # tables are worked out again
+
     @cached_property
     def _keys(self) -> Ints:
         return pair_keys(self.pairs[:, 0], self.pairs[:, 1], self.shape.words)
