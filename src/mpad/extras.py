@@ -13,8 +13,13 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError:
-        packages = " ".join(_packages(extra)) or f"'mpad[{extra}]'"
-        raise MissingExtra(f"'{module}' is needed here: pip install {packages}") from None
+        raise MissingExtra(f"'{module}' is needed here: {install_command(extra)}") from None
+
+
+def install_command(extra: str) -> str:
+    """The command that brings all that an extra needs."""
+    packages = " ".join(_packages(extra)) or f"'mpad[{extra}]'"
+    return f"pip install {packages}"
 
 
 def _packages(extra: str) -> list[str]:

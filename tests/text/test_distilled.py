@@ -94,7 +94,9 @@ def test_what_auto_stands_for(monkeypatch):
     assert auto_source() == "/some/model"
     monkeypatch.delenv("MPAD_AUTO_VECTORS")
     monkeypatch.setattr(distilled, "_INSTALLED", ())
-    assert auto_source() is None
+    assert auto_source() is None and "pip install" in distilled.missing_hint()
+    monkeypatch.setenv("MPAD_AUTO_VECTORS", "none")
+    assert distilled.missing_hint() is None
 
 
 def test_a_source_that_is_nothing_says_so(monkeypatch, tmp_path):

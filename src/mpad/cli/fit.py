@@ -65,6 +65,7 @@ def run(
     from mpad.cli.progress import epoch_bar
     from mpad.errors import InputError
     from mpad.estimators.text_classifier import TextClassifier
+    from mpad.text.distilled import missing_hint
 
     shared = {
         "tokenizer": tokenizer,
@@ -81,6 +82,9 @@ def run(
     else:
         classifier = zoo.make_with(model, shared)
     classifier.check_extras()
+    hint = missing_hint() if model == "mpad" and not vectors else None
+    if hint is not None:
+        typer.echo(hint, err=True)
     texts, labels = labelled(data, text, label, "train")
     kept = "learnt in one go"
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")

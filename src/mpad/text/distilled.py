@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import VectorFileError
-from mpad.extras import require
+from mpad.extras import install_command, require
 
 AUTO = "auto"
 WIDTH = 256  # numbers a piece, of what is distilled
@@ -73,6 +73,16 @@ def auto_source() -> str | None:
         if spec is not None and spec.origin is not None:
             return str(Path(spec.origin).parent / "model")
     return None
+
+
+def missing_hint() -> str | None:
+    """What to install, where "auto" stands for nothing and nobody said that it should."""
+    if _VARIABLE in os.environ or auto_source() is not None:
+        return None
+    return (
+        "no sentence transformer is installed to distil word vectors from: they are learnt from these documents alone; "
+        f"better: {install_command('vectors')}"
+    )
 
 
 @cache
