@@ -61,7 +61,7 @@ def main() -> None:
 
 def _classifier(**options: Any) -> MPADClassifier:
     vectors = os.environ.get("MPAD_VECTORS")
-    given: dict[str, Any] = {"vectors": vectors, "extra_words": 0} if vectors else {"vector_size": 300}
+    given: dict[str, Any] = {"vectors": vectors, "extra_words": 0} if vectors else {"vectors": None, "vector_size": 300}
     return MPADClassifier(device="cuda", random_state=0, patience=None, **given, **options)
 
 
@@ -178,7 +178,7 @@ def _launches(work: Callable[[], object]) -> int:
 
 def _epochs(corpus: Corpus, hidden: int, variant: str, target: str) -> Row:
     times: list[float] = []
-    classifier = _classifier(variant=variant, hidden=hidden, max_epochs=4)
+    classifier = _classifier(preset="paper", variant=variant, hidden=hidden, max_epochs=4)
     classifier.fit(corpus.texts, corpus.labels, sink=lambda report: times.append(time.perf_counter()))
     each = statistics.median(np.diff(times))
     return Row(

@@ -23,6 +23,7 @@ _RUNS = {"exec", "compile", "os.system", "os.exec", "os.posix_spawn", "subproces
 _VARIANTS = [
     ("mpad", "paper"),
     ("mpad", "authors"),
+    ("mpad", "best"),
     ("clique", "paper"),
     ("path", "authors"),
     ("sentence-att", "paper"),

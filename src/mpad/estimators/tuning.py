@@ -71,11 +71,9 @@ def tune(
         study_name="mpad", direction="maximize", storage=storage, sampler=sampler, load_if_exists=True
     )
     end = time.monotonic() + 60 * minutes
-    first = True
-    while first or (time.monotonic() < end and (most_trials is None or len(search.trials) < most_trials)):
+    while not search.trials or (time.monotonic() < end and (most_trials is None or len(search.trials) < most_trials)):
         search.optimize(objective, n_trials=1)
         done(_as_trial(search.trials[-1]))
-        first = False
     finished = [_as_trial(trial) for trial in search.trials if trial.value is not None]
     return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
 
