@@ -112,6 +112,13 @@ class Labels:
         return cls(np.array(classes, dtype=as_numpy[kind]), record["multilabel"])
 
 
+def rightness(logits: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
+    """1 for a right document; of many labels a document, the share of right cells: (documents,)."""
+    if targets.ndim == 2:
+        return np.asarray(((logits > 0) == (targets > 0.5)).mean(1))
+    return np.asarray(logits.argmax(1) == targets, np.float64)
+
+
 def _check_finite(logits: NDArray[Any]) -> None:
     if not np.isfinite(logits).all():
         raise NotFinite(

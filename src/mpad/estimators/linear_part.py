@@ -26,6 +26,7 @@ from sklearn.svm import LinearSVC
 from mpad.estimators.linear_features import Doubles, Features, Rows
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import Potentials, both_classes
+from mpad.labels import rightness
 
 _LIBLINEAR = Lock()
 _FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; of more documents than that, fewer
@@ -79,7 +80,7 @@ def fit_linear_part(
     counts = _joined(experts, targets[held], _USUAL)
     together: Any = sum(count * part for count, part in zip(counts, experts, strict=True))
     named = {"tfidf-svm": experts[0], "linear-stack": experts[1], "mpad": together}
-    right = {name: _rightness(logits, targets[held]) for name, logits in named.items()}
+    right = {name: rightness(logits, targets[held]) for name, logits in named.items()}
     answers_by = max(right, key=lambda name: (_clearly_better(right[name], right["mpad"]), right[name].sum()))
     if not _clearly_better(right[answers_by], right["mpad"]):
         answers_by = "mpad"
@@ -266,13 +267,6 @@ def _cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubl
     slope = np.exp(shifted) / total
     slope[rows, targets] -= 1
     return float((np.log(total[:, 0]) - shifted[rows, targets]).sum()), slope
-
-
-def _rightness(logits: NDArray[Any], targets: NDArray[Any]) -> Doubles:
-    """1 for a right document; of many labels a document, the share of right cells: (documents,)."""
-    if targets.ndim == 2:
-        return np.asarray(((logits > 0) == (targets > 0.5)).mean(1))
-    return np.asarray(logits.argmax(1) == targets, np.float64)
 
 
 def _clearly_better(one: Doubles, other: Doubles) -> bool:

@@ -20,7 +20,7 @@ from mpad.models.network import Network
 from mpad.pipeline.store import as_json, load_model, save_model
 from mpad.pipeline.text_model import TextModel
 from mpad.storage.model_card import model_card
-from mpad.text.distilled import AUTO, auto_source
+from mpad.text.distilled import named_source
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.text.vectors import WordVectors, make_vectors, random_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
@@ -220,7 +220,7 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         if self.vectors is None:
             return []
         given = [self.vectors] if isinstance(self.vectors, (str, Path)) else list(self.vectors)
-        result = [auto_source() if source == AUTO else source for source in given]
+        result = [named_source(source) if isinstance(source, str) else source for source in given]
         return [source for source in result if source is not None]
 
     @property

@@ -28,6 +28,7 @@ from mpad.text.vocabulary import SPARE_ROWS
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 PREFIX = "potentials."  # of the names of these tensors among a model's
+INTEGERS = frozenset({PREFIX + "pairs"})  # those of them that hold whole numbers
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from mpad.labels import Labels
 from mpad.models.mpad import MPAD
 from mpad.pipeline.text_model import TextModel
 from mpad.runtime import Pipeline
-from mpad.runtime.answer import Answer
+from mpad.runtime.answer import Answer, with_potentials
 from mpad.runtime.network import Network
 from mpad.runtime.table import new_rows
 from mpad.text.tokenizer import Tokenizer
@@ -52,16 +52,11 @@ class DocumentModel(TextModel):
         needs to start its operators.
         """
         network = self._in_numpy(packed) if self.device.type == "cpu" else super().answer_by_torch(packed)
-        return self._with_potentials(network, packed)
+        return with_potentials(network, self.potentials, packed)
 
     def answer_by_torch(self, packed: PackedGraphs) -> Answer:
         """The same from the network that was trained."""
-        return self._with_potentials(super().answer_by_torch(packed), packed)
-
-    def _with_potentials(self, answer: Answer, packed: PackedGraphs) -> Answer:
-        if self.potentials is None:
-            return answer
-        return replace(answer, logits=self.potentials.added_to(answer.logits, packed))
+        return with_potentials(super().answer_by_torch(packed), self.potentials, packed)
 
     def rows_for(self, packed: PackedGraphs) -> torch.Tensor:
         """The word vectors, those of the corpus's new words in the spare rows: (n_words, vector_width)."""

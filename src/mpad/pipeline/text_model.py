@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.func import functional_call
 
-from mpad.labels import Labels
+from mpad.labels import Labels, rightness
 from mpad.models.network import Network, Output
 from mpad.runtime.answer import Answer, join
 from mpad.text.tokenizer import Tokenizer
@@ -81,9 +81,7 @@ class TextModel(ABC):
 
     def accuracy(self, packed: Any, targets: NDArray[Any], documents: NDArray[np.int64]) -> float:
         """Share of some packed documents that the model is right on; of many labels a document, of their cells."""
-        logits, truth = self.answer(packed).logits[documents], targets[documents]
-        right = (logits > 0) == (truth > 0.5) if self.labels.multilabel else logits.argmax(1) == truth
-        return float(right.mean())
+        return float(rightness(self.answer(packed).logits[documents], targets[documents]).mean())
 
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Text → logits: (n_texts, n_classes)."""

@@ -9,7 +9,7 @@ For serving and for starting fast. A model folder that `MPADClassifier.save` or 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import Potentials
 from mpad.inputs import as_texts
 from mpad.labels import Labels
-from mpad.runtime.answer import Answer
+from mpad.runtime.answer import Answer, with_potentials
 from mpad.runtime.network import Network
 from mpad.storage.model_folder import VECTORS, ModelFiles, open_model, read_network
 from mpad.text.tokenizer import Tokenizer, saved_tokenizer
@@ -48,10 +48,7 @@ class Pipeline:
 
     def answer(self, packed: PackedGraphs) -> Answer:
         """Packed graphs → logits, document vectors and attention, in the order of the documents."""
-        answer = self.network(packed)
-        if self.potentials is None:
-            return answer
-        return replace(answer, logits=self.potentials.added_to(answer.logits, packed))
+        return with_potentials(self.network(packed), self.potentials, packed)
 
     def logits(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Text → logits: (n, n_classes)."""

@@ -1,9 +1,12 @@
 """What a network says of some documents, as NumPy arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mpad.graph.packed import PackedGraphs
+from mpad.graph.potentials import Potentials
 
 Floats = NDArray[np.float32]
 
@@ -16,6 +19,11 @@ class Answer:
     vectors: Floats  # (n_documents, hidden), the document vectors that the last layer classifies
     word_attention: Floats | None  # (steps, n_nodes), sums to 1 over the words of a graph
     sentence_attention: Floats | None  # (steps or 1, n_graphs), sums to 1 over the sentences of a document
+
+
+def with_potentials(network: Answer, potentials: Potentials | None, graphs: PackedGraphs) -> Answer:
+    """The network's answer on these graphs → the model's, whose linear part adds to the logits."""
+    return network if potentials is None else replace(network, logits=potentials.added_to(network.logits, graphs))
 
 
 def join(answers: list[Answer]) -> Answer:

@@ -23,7 +23,7 @@ from safetensors.numpy import save
 
 from mpad.errors import DamagedModel, FutureFormat, InputError, MissingModelFile, ShapeMismatch, StoreError
 from mpad.graph.build import GraphConfig
-from mpad.graph.potentials import Potentials, PotentialShape
+from mpad.graph.potentials import INTEGERS, Potentials, PotentialShape
 from mpad.io import atomic
 from mpad.io.safe_json import read_json
 from mpad.io.settings import as_settings
@@ -205,7 +205,7 @@ class ModelFolder:
             expected = {**expected, **shape.tensor_shapes(len(self.labels), self.labels.multilabel)}
         named = {name: tensor_name(name, version) for name in expected}
         wanted = {named[name]: shape for name, shape in expected.items()}
-        read = self.files.tensors(wanted, integers={"potentials.pairs"})
+        read = self.files.tensors(wanted, integers=INTEGERS)
         return {name: read[old] for name, old in named.items()}
 
     def _potential_shape(self) -> PotentialShape | None:

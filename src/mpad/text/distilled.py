@@ -75,6 +75,11 @@ def auto_source() -> str | None:
     return None
 
 
+def named_source(source: str) -> str | None:
+    """A source by its name; what "auto" stands for, if it is that."""
+    return auto_source() if source == AUTO else source
+
+
 def missing_hint() -> str | None:
     """What to install, where "auto" stands for nothing and nobody said that it should."""
     if _VARIABLE in os.environ or auto_source() is not None:
