@@ -3,17 +3,21 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-plain fuzz sanitize security lint types bench bench-gpu docs format clean help
+.PHONY: demo test test-plain test-scale fuzz sanitize security lint types bench bench-gpu scale-report scale-page docs site package test-slow format clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the built-in corpus (under 3 minutes)"
 	@echo "make test    linter, type check and all tests"
+	@echo "make test-scale   scoring on real Ray and Spark clusters on this machine, workers killed (Spark needs Java)"
 	@echo "make security   try every promise of docs/security.md, and write what came of it there (20 minutes)"
 	@echo "make fuzz    let atheris look for inputs that break a reader (SECONDS=60 a target)"
 	@echo "make sanitize   the C code's tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make site    the documentation as a website, in site/"
+	@echo "make package sdist and wheel in dist/, each tried in a clean environment (test-slow does that too)"
 	@echo "make docs    write docs/cli.md from the commands' help"
 	@echo "make bench   speed and memory against yardsticks, on a CPU; writes benchmarks/RESULTS.md"
 	@echo "make bench-gpu   the same on a GPU"
+	@echo "make scale-report   cost of each stage, of 10^9 documents, of clusters: measure, simulate, write docs/SCALE.md"
 
 # pip reads the constraint from the venv's own pip.conf, so later installs by hand keep the CPU torch too.
 $(READY): pyproject.toml constraints.txt
@@ -26,13 +30,17 @@ demo: $(READY)
 	$(BIN)/mpad demo
 
 test: lint types
-	$(BIN)/pytest
+	$(BIN)/pytest -m 'not slow'
 	$(MAKE) test-plain
 
 # What compiled code computes has a plain form beside it, which runs where there is no compiler.
 CORE := tests/text tests/graph tests/ops tests/nn tests/models tests/training tests/runtime tests/pipeline
 test-plain: $(READY)
 	MPAD_NATIVE=off $(BIN)/pytest $(CORE)
+
+test-scale: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
+	$(BIN)/pytest -m scale
 
 SECONDS ?= 60
 fuzz: $(READY)
@@ -61,12 +69,35 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.serving
 
 bench-gpu:
 	PYTHONPATH=src:. $(PYTHON) -m benchmarks.gpu
 
+# scale-page: the same page and figure from the record that is there, in seconds.
+scale-report: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+	$(BIN)/python -m benchmarks.scale
+
+scale-page: $(READY)
+	$(BIN)/python -m benchmarks.scale --rounds 0
+
 docs: $(READY)
-	$(BIN)/typer mpad.cli.main utils docs --name mpad --output docs/cli.md
+	$(BIN)/typer mpad._cli.main utils docs --name mpad --output docs/cli.md
+
+# The documentation as a website, in site/; a link that leads nowhere is an error.
+site: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+# sdist and wheel; the test installs each in a clean environment.
+package: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build --outdir dist
+	$(MAKE) test-slow
+
+test-slow: $(READY)
+	$(BIN)/pytest -m slow
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-model

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _origin() -> dict[str, str]:
-    from mpad.experiments.provenance import commit, versions
+    from mpad._experiments.provenance import commit, versions
 
     said = ", ".join(f"{name} {version}" for name, version in versions().items())
     return {"when": datetime.now(UTC).date().isoformat(), "commit": commit(), "versions": said}

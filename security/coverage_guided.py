@@ -7,15 +7,15 @@ Needs `pip install atheris`.
 import sys
 from pathlib import Path
 
-from mpad.extras import require
+from mpad._extras import require
 
 TESTED = [
-    "mpad.text",
-    "mpad.io",
-    "mpad.training.checkpoint",
-    "mpad.server",
-    "mpad.storage.model_folder",
-    "mpad.labels",
+    "mpad._text",
+    "mpad._io",
+    "mpad._training.checkpoint",
+    "mpad._server",
+    "mpad._storage.model_folder",
+    "mpad._labels",
 ]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from mpad.errors import MPADError
+from mpad.export import export_int8
 from security import mutate
 from security.outcome import Case
 
@@ -40,7 +41,9 @@ class Folders:
         warnings.simplefilter("error")  # a warning of NumPy's is a number that nobody expected
         for number, (variant, preset) in enumerate(_VARIANTS):
             _train(variant, preset).save(self._root / str(number))
-        self._known = [_answers(self._root / str(number)) for number in range(len(_VARIANTS))]
+        export_int8(self._root / "0", self._root / str(len(_VARIANTS)))
+        self._n_models = len(_VARIANTS) + 1
+        self._known = [_answers(self._root / str(number)) for number in range(self._n_models)]
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: Any) -> None:
@@ -50,7 +53,7 @@ class Folders:
     def __call__(self, number: int) -> str:
         """Try one case."""
         generator = random.Random(number)
-        which = generator.randrange(len(_VARIANTS))
+        which = generator.randrange(self._n_models)
         folder = self._root / "case"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._root / str(which), folder)

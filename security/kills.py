@@ -42,7 +42,7 @@ def kill_and_resume(kills: int, seed: int = 0) -> dict[str, object]:
 
 
 def _fit(root: Path, out: str, *more: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "fit", str(root / "d.csv")]
+    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "fit", str(root / "d.csv")]
     options = ["--out", str(root / out), "--max-epochs", "60", "--patience", "60", "--device", "cpu", *more]
     return subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "mpad" / "native" / "kernels.c"
+SOURCE = ROOT / "src" / "mpad" / "_native" / "kernels.c"
 TESTS = [
     "tests/ops",
     "tests/runtime",

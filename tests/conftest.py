@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from mpad import MPADClassifier
+from mpad._text.readers import Documents
 from mpad.datasets.files import write_dataset
-from mpad.text.readers import Documents
 
 torch.set_num_threads(2)
 os.environ.setdefault("MPAD_AUTO_VECTORS", "none")  # what is distilled has tests of its own; others need not wait
@@ -67,6 +67,42 @@ def static_vectors(tmp_path_factory) -> str:
     vectors = np.random.default_rng(0).standard_normal((len(pieces), 16)).astype(np.float32)
     folder = tmp_path_factory.mktemp("static") / "model"
     model2vec.StaticModel(vectors, tokenizer).save_pretrained(str(folder))
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_transformer(tmp_path_factory) -> str:
+    """The folder of a BERT of two layers, random weights and a window of 20 pieces; most words are cut into letters."""
+    pytest.importorskip("transformers", reason="the extra 'vectors'")
+    import string
+
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel
+
+    letters = string.ascii_lowercase + string.digits + string.punctuation
+    whole = "[PAD] [UNK] [CLS] [SEP] the apple pear plum hammer saw drill".split()
+    pieces = [*whole, *letters, *[f"##{c}" for c in letters]]
+    tokenizer = Tokenizer(models.WordPiece({piece: k for k, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer.enable_truncation(8)  # as folders of sentence transformers have it: neither should matter
+    tokenizer.enable_padding(length=8)
+    config = BertConfig(
+        vocab_size=len(pieces),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+        initializer_range=0.2,
+    )
+    folder = tmp_path_factory.mktemp("transformer") / "model"
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 20}')
     return str(folder)
 
 

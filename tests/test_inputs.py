@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mpad._inputs import as_texts, as_weights
 from mpad.errors import InputError
-from mpad.inputs import as_texts, as_weights
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_what_people_hand_in(documents):
     ("documents", "said"),
     [
         ("one string", r"\[text\]"),
-        (pd.DataFrame({"text": ["a"]}), "one column"),
+        (pd.DataFrame({"id": [1], "text": ["a"]}), "found a table of id, text; pass one column"),
         (np.array([["a", "b"]]), "one-dimensional"),
         (["a", None], "document 1 is not a string but NoneType"),
         (["a", float("nan")], "fill missing texts"),

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from mpad._labels import Labels, fit_thresholds, learn_labels
 from mpad.errors import InputError
-from mpad.labels import Labels, learn_labels
 
 
 @pytest.mark.parametrize("y", [["b", "a", "b"], [3, 1, 3], [True, False, True], [0.5, 1.5, 0.5]])
@@ -57,3 +57,39 @@ def test_class_weights():
 def test_unknown_labels_are_named():
     with pytest.raises(InputError, match="'c' is not among"):
         learn_labels(np.array(["a", "b"])).encode(np.array(["a", "c"]))
+
+
+def test_thresholds_are_where_f1_is_best():
+    generator = np.random.default_rng(0)
+    truth = (generator.random((4000, 3)) < [0.5, 0.1, 0.002]).astype(np.float32)
+    logits = 3 * truth + generator.normal(size=truth.shape) - [1.5, 3.0, 3.0]
+    probabilities = 1 / (1 + np.exp(-logits))
+    thresholds = fit_thresholds(probabilities, truth)
+    assert thresholds[0] == pytest.approx(0.5, abs=0.11), "even, symmetric: about a half"
+    assert thresholds[1] < 0.5, "rare and shifted down: given earlier"
+    truths = truth > 0.5
+
+    def f1(column, threshold):
+        given = probabilities[:, column] > threshold
+        return 2 * (given & truths[:, column]).sum() / (given.sum() + truths[:, column].sum())
+
+    assert f1(1, thresholds[1]) > f1(1, 0.5) + 0.02
+    assert truths[:, 2].sum() < 20, "too few for a threshold of its own: that of all labels together"
+    assert 0 < thresholds[2] < 1
+
+
+def test_thresholds_decide_and_are_kept():
+    labels = Labels(np.arange(2), multilabel=True, thresholds=np.array([0.2, 0.9]))
+    logits = np.log(np.array([[0.3, 0.8], [0.1, 0.95]]) / (1 - np.array([[0.3, 0.8], [0.1, 0.95]])))
+    assert labels.decide(logits.astype(np.float32)).tolist() == [[1, 0], [0, 1]]
+    again = Labels.from_json(labels.to_json())
+    assert again.thresholds.tolist() == [0.2, 0.9]
+    for wrong in ([0.5], [0.0, 0.5], [0.5, "x"], "half"):
+        with pytest.raises(ValueError, match="one a label"):
+            Labels.from_json({**labels.to_json(), "thresholds": wrong})
+    with pytest.raises(ValueError, match="one a label"):
+        Labels.from_json({**Labels(np.array(["a", "b"])).to_json(), "thresholds": [0.5, 0.5]})
+
+
+def test_thresholds_without_documents_are_a_half():
+    assert fit_thresholds(np.zeros((0, 2)), np.zeros((0, 2))).tolist() == [0.5, 0.5]

@@ -1,10 +1,16 @@
 import os
+import pkgutil
+import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import mpad
+
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
 
 
 def test_public_names_exist_and_no_others():
@@ -13,6 +19,24 @@ def test_public_names_exist_and_no_others():
     assert dir(mpad) == sorted(mpad.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         mpad.nothing  # noqa: B018
+
+
+def test_a_module_is_on_the_reference_page_or_private_by_its_name():
+    there = {module.name for module in pkgutil.iter_modules(mpad.__path__) if not module.name.startswith("_")}
+    table = "".join(line for line in REFERENCE.read_text().splitlines() if re.match(r"\| `mpad\.[a-z]+[`,].* \|", line))
+    assert set(re.findall(r"`mpad\.(\w+)`", table)) == there
+    for name in there:
+        module = import_module(f"mpad.{name}")
+        assert all(hasattr(module, public) for public in getattr(module, "__all__", ()))
+
+
+def test_documents_name_nothing_private():
+    """What people read uses public names; how it is built, and how to change it, is another matter."""
+    pages = [REFERENCE.parents[2] / "README.md", *REFERENCE.parents[1].rglob("*.md")]
+    own = {"architecture.md", "LOG.md", "security.md"}
+    for page in pages:
+        if page.name not in own:
+            assert not re.findall(r"\bmpad\._\w+", page.read_text()), page
 
 
 def test_graphs_alone_do_not_wait_for_torch():

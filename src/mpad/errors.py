@@ -8,6 +8,7 @@ MPADError
 │   └── VectorFileError          a word-vector file that cannot be read: names the file and byte or line
 ├── MissingExtra (ImportError)   an optional part is not installed: says which command installs it
 ├── NotFinite (ArithmeticError)  a loss or an answer that is NaN or infinite: says what to change
+├── EngineError (RuntimeError)   Ray or Spark cannot be reached, or is gone
 └── StoreError                   a saved model that cannot be written or loaded
     ├── MissingModelFile         a file of the folder is not there
     ├── FutureFormat             written by a newer version of mpad
@@ -49,6 +50,10 @@ class MissingExtra(MPADError, ImportError):
 
 class NotFinite(MPADError, ArithmeticError):
     """A loss or an answer is NaN or infinite."""
+
+
+class EngineError(MPADError, RuntimeError):
+    """An engine that work was handed to cannot be reached, or is gone."""
 
 
 class StoreError(MPADError):

@@ -47,7 +47,7 @@ def _network(name: str, reads: Literal["graphs", "words", "trees"] = "words", **
 
 
 def _plain(name: str, home: str, probabilities: bool = True) -> Entry:
-    return Entry(name, f"mpad.baselines.{home}", name, probabilities=probabilities)
+    return Entry(name, f"mpad._baselines.{home}", name, probabilities=probabilities)
 
 
 _ENTRIES = (

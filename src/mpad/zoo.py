@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mpad.baselines.base import PlainClassifier
+from mpad._baselines.base import PlainClassifier
+from mpad._storage.model_folder import read_kind
+from mpad._text.tokenizer import Tokenizer
 from mpad.errors import DamagedModel
 from mpad.estimators.text_classifier import TextClassifier
 from mpad.models.baselines import baseline_options
 from mpad.registry import REGISTRY, find, find_kind
-from mpad.storage.model_folder import read_kind
-from mpad.text.tokenizer import Tokenizer
 
 NAMES = tuple(REGISTRY)
 NETWORKS = tuple(entry.name for entry in REGISTRY.values() if entry.is_network)

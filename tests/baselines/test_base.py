@@ -18,6 +18,10 @@ QUICK = {
 }
 
 
+def can_many(name):
+    return zoo.make(name).many_labels
+
+
 @pytest.fixture(scope="module", params=[name for name in zoo.NAMES if name not in zoo.NETWORKS])
 def fitted(request, fruit_corpus, tmp_path_factory):
     for module in filter(None, [NEEDS.get(request.param)]):
@@ -78,12 +82,63 @@ def test_saved_and_loaded_it_says_the_same(fitted, tmp_path, reseal, monkeypatch
 def test_what_cannot_be_used_is_told():
     with pytest.raises(InputError, match="2 documents but y has 1"):
         zoo.make("tfidf-svm").fit(["a", "b"], [0])
-    with pytest.raises(InputError, match="one label a document"):
-        zoo.make("tfidf-svm").fit(["a", "b"], np.array([[0, 1], [1, 0]]))
+    with pytest.raises(InputError, match="'spgk' gives one label a document, and y has many; take tfidf-svm or mpad"):
+        zoo.make("spgk").fit(["a", "b"], np.array([[0, 1], [1, 0]]))
+
+
+@pytest.fixture(scope="module", params=[n for n in zoo.NAMES if n not in zoo.NETWORKS and can_many(n)])
+def fitted_many(request, fruit_corpus):
+    for module in filter(None, [NEEDS.get(request.param)]):
+        pytest.importorskip(module, exc_type=ImportError)
+    options = dict(QUICK.get(request.param, {}))
+    if request.param in ("linear-stack", "model2vec"):
+        options = {"vectors": request.getfixturevalue("static_vectors")}
+    tags = [[label, "all"] if k % 3 else [label] for k, label in enumerate(fruit_corpus[1])]
+    tags[5] = []
+    return zoo.make(request.param, **options).fit(fruit_corpus[0], tags), fruit_corpus[0], tags
+
+
+def test_many_labels_are_learnt_and_keep_their_names(fitted_many, tmp_path):
+    model, texts, tags = fitted_many
+    assert model.classes_.tolist() == ["all", "fruit", "tool"] and model.predict([]).shape == (0, 3)
+    truth = model.labels_.as_predicted(tags)
+    least = 0.6 if model.kind == "model2vec" else 0.9  # which stops early by the few documents that it holds out
+    assert (model.predict(texts)[:, 1:] == truth[:, 1:]).mean() > least
+    assert model.score(texts, tags) == (model.predict(texts) == truth).all(1).mean()
+    model.save(tmp_path / "model")
+    loaded = zoo.load(tmp_path / "model")
+    assert loaded.labels_.multilabel and np.array_equal(loaded.predict(texts), model.predict(texts))
+    if hasattr(model, "predict_proba"):
+        assert np.array_equal(model.predict_proba(texts) > 0.5, model.predict(texts) > 0)
+
+
+def test_a_label_that_no_document_has_is_never_given(fitted_many, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    model, texts, tags = fitted_many
+    columns = {name: [int(name in own) for own in tags] for name in ("fruit", "tool")}
+    frame = pandas.DataFrame({"never": [0] * len(texts), **columns, "always": [1] * len(texts)})
+    again = zoo.make(model.kind, **model.get_params()).fit(texts, frame)
+    assert again.classes_.tolist() == ["never", "fruit", "tool", "always"]
+    assert not again.predict(texts)[:, 0].any() and again.predict(texts)[:, 3].all()
+    again.save(tmp_path / "model")
+    assert np.array_equal(zoo.load(tmp_path / "model").predict(texts), again.predict(texts))
+
+
+def test_one_svm_a_label_is_scikit_learns(fruit_corpus):
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.pipeline import make_pipeline
+
+    from mpad._baselines.tfidf_svm import tfidf_svm
+
+    texts, labels = fruit_corpus
+    y = np.array([[label == "fruit", k % 3 == 0] for k, label in enumerate(labels)], int)
+    weights, svm = tfidf_svm()
+    expected = make_pipeline(weights, OneVsRestClassifier(svm)).fit(texts[:80], y[:80]).predict(texts[80:])
+    assert np.array_equal(zoo.make("tfidf-svm").fit(texts[:80], y[:80]).predict(texts[80:]), expected)
 
 
 def test_it_is_what_scikit_learn_makes_of_it(fruit_corpus):
-    from mpad.baselines.tfidf_svm import tfidf_svm
+    from mpad._baselines.tfidf_svm import tfidf_svm
 
     texts, labels = fruit_corpus
     ours = zoo.make("tfidf-svm").fit(texts[:80], labels[:80]).predict(texts[80:])

@@ -1,4 +1,4 @@
-from mpad.baselines.tfidf_svm import tfidf_svm, tfidf_svm_config
+from mpad._baselines.tfidf_svm import tfidf_svm, tfidf_svm_config
 
 
 def test_it_learns_and_says_what_it_is(fruit_corpus):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mpad import zoo
-from mpad.baselines.wmd import distances, movers_distance, relaxed
+from mpad._baselines.wmd import distances, movers_distance, relaxed
 from mpad.errors import InputError
 
 ot = pytest.importorskip("ot")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mpad import zoo
-from mpad.cli.main import main
+from mpad._cli.main import main
+from mpad._training.engine import Engine
 from mpad.errors import StoreError
-from mpad.training.engine import Engine
 
 QUICK = ["--hidden", "16", "--max-epochs", "2"]
 
@@ -158,7 +158,7 @@ def test_a_rival_is_not_explained(mpad, data, tmp_path):
 def test_info_shows_where_a_model_comes_from(mpad, data, tmp_path):
     assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
     shown = json.loads(mpad("info", tmp_path / "m", "--json")[1])
-    assert shown["format"] == 4 and shown["checksums"] == "right, of 3 files" and shown["data"] == "d.csv"
+    assert shown["format"] == 7 and shown["checksums"] == "right, of 3 files" and shown["data"] == "d.csv"
     assert shown["documents"] == 120 and shown["held out"] == 12 and 0 <= shown["validation accuracy"] <= 1
     assert shown["trained"].startswith("20")
     assert mpad("fit", data, "--out", tmp_path / "svm", "--model", "tfidf-svm")[0] == 0
@@ -268,7 +268,7 @@ def test_any_text_can_be_printed(mpad, data, tmp_path, form):
     assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
     texts = ["a [/x] b", r"foo \[/x] b", r"hi :smile: \[red]x", "bad \ud800 film", "schön 电影"]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict"]
+    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict"]
     for encoding in ("utf-8", "ascii"):
         done = subprocess.run(
             [*command, str(tmp_path / "m"), str(tmp_path / "d.jsonl"), "--format", form],

@@ -4,11 +4,11 @@ import lzma
 import pytest
 
 from mpad import load_dataset
+from mpad._text.readers import Documents
 from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.files import check_parts, find_files, write_dataset
 from mpad.datasets.names import NAMES, PAPER
 from mpad.errors import DataFileError, MissingDataset, UnknownDataset
-from mpad.text.readers import Documents
 
 
 def test_names_and_catalogue_agree():

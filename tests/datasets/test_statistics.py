@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from mpad import load_dataset
+from mpad._text.readers import Documents
 from mpad.datasets.dataset import Dataset
 from mpad.datasets.statistics import describe, text_groups
-from mpad.text.readers import Documents
 
 needs_data = pytest.mark.skipif(
     not (Path(os.environ.get("MPAD_DATA") or "/nowhere") / "trec").is_dir(), reason="needs the datasets (MPAD_DATA)"

@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from mpad._text.tokenizer import KimTokenizer
 from mpad.errors import InputError
 from mpad.estimators.behaviour import CATEGORIES, check_behaviour, minimal_pairs
-from mpad.estimators.calibration import Calibration
-from mpad.text.tokenizer import KimTokenizer
+from mpad.estimators.calibration import Calibration, plot_evaluation
 
 
 def test_two_hundred_different_pairs():
@@ -55,5 +55,6 @@ def test_calibration(tmp_path):
     shares, accuracy = calibration.coverage()
     assert shares[-1] == 1 and accuracy[-1] == pytest.approx(0.65) and accuracy[9] == pytest.approx(0.75)
     pytest.importorskip("matplotlib")
-    calibration.plot(tmp_path / "p.png")
-    assert (tmp_path / "p.png").stat().st_size > 1000
+    plot_evaluation(tmp_path / "p.png", ["a", "b"], np.array([[5, 1], [0, 3]]), calibration)
+    plot_evaluation(tmp_path / "q.png", ["a", "b"], np.array([[5, 1], [0, 3]]), None)
+    assert (tmp_path / "p.png").stat().st_size > (tmp_path / "q.png").stat().st_size > 1000

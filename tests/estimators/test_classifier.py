@@ -153,7 +153,8 @@ def test_any_text_can_be_explained(fitted, text, method):
         ({"window": 0}, ["a", "b"], ["x", "y"], "window must be"),
         ({}, ["a", "b", "c"], ["x", None, "y"], "label of document 1 is missing"),
         ({}, ["a", "b", "c"], ["x", float("nan"), "y"], "label of document 1 is missing"),
-        ({}, ["a", "b"], [["x"], ["x", "y"]], "binary indicator matrix"),
+        ({}, ["a", "b"], [["x"], ["x", 3]], "labels of document 1 are not all strings"),
+        ({}, ["a", "b"], [["x"], ["x"]], "at least two labels in y; found x"),
         ({"max_epochs": 2.5}, ["a", "b"], ["x", "y"], "whole number"),
         ({"steps": 1.5}, ["a", "b"], ["x", "y"], "whole number"),
         ({"random_state": -1}, ["a", "b"], ["x", "y"], "random_state"),
@@ -200,3 +201,38 @@ def test_the_authors_preset_learns_too(fruit_corpus):
 
 def test_notebooks_show_estimators_and_explanations(fitted_flat):
     assert "MPADClassifier" in fitted_flat._repr_html_() and "<svg" in fitted_flat.explain("an apple")._repr_html_()
+
+
+def test_history_is_kept_and_drawn(fitted, tmp_path):
+    fitted.save(tmp_path / "m")
+    again = MPADClassifier.load(tmp_path / "m")
+    assert [report.train_loss for report in again.history_] == [report.train_loss for report in fitted.history_]
+    pytest.importorskip("matplotlib")
+    assert len(again.plot_history().axes) == 2
+
+
+def test_document_vectors_have_names(fruit_corpus):
+    texts, labels = fruit_corpus
+    model = MPADClassifier(**QUICK).set_output(transform="pandas").fit(texts, labels)
+    frame = model.transform(texts[:3])
+    assert frame.shape == (3, 8) and frame.columns.tolist() == model.get_feature_names_out().tolist()
+    assert frame.columns[0] == "mpadclassifier0"
+
+
+def test_verbose_says_how_it_went(fruit_corpus, capsys):
+    MPADClassifier(**{**QUICK, "verbose": True, "max_epochs": 2}).fit(*fruit_corpus)
+    said = capsys.readouterr().err
+    assert "epoch   2/2" in said and "held-out accuracy" in said and "TF-IDF + linear SVM" in said
+
+
+def test_many_labels_by_name(fruit_corpus):
+    texts, labels = fruit_corpus
+    tags = [[label, "long"] if len(text.split()) > 8 else [label] for text, label in zip(texts, labels, strict=True)]
+    model = MPADClassifier(**QUICK).fit(texts, tags)
+    assert model.classes_.tolist() == ["fruit", "long", "tool"] and model.predict(texts).shape == (len(texts), 3)
+    frame = pd.DataFrame({name: [int(name in own) for own in tags] for name in ("tool", "fruit", "long")})
+    other = MPADClassifier(**QUICK).fit(texts, frame)
+    assert other.classes_.tolist() == ["tool", "fruit", "long"], "columns stay in their order"
+    assert 0 <= other.score(texts, frame) <= 1
+    with pytest.raises(InputError, match="label 'metal' is not among the model's classes"):
+        model.score(texts[:1], [["metal"]])

@@ -13,6 +13,7 @@ def test_models_are_tested_on_the_same_folds(fruit_corpus):
     found = compare(models, *fruit_corpus, folds=3, done=lambda *call: seen.append(call))
     assert [scores.name for scores in found] == list(models) and len(seen) == 9
     svm, again, mpad = found
+    assert np.array_equal(svm.micro_f1, svm.accuracy)  # of one label a document
     assert np.array_equal(svm.accuracy, again.accuracy) and svm.p_value is None and again.p_value == 1.0
     assert 0 <= mpad.p_value <= 1 and mpad.megabytes > 0 and mpad.documents_a_second > 0
     assert svm.accuracy.mean() > 0.8 and (svm.fit_seconds > 0).all()
@@ -31,3 +32,21 @@ def test_what_cannot_be_compared(fruit_corpus):
         compare({"svm": zoo.make("tfidf-svm")}, *fruit_corpus, folds=61)
     with pytest.raises(InputError, match="at least one model"):
         compare({}, *fruit_corpus)
+
+
+def test_many_labels_a_document(fruit_corpus):
+    texts, labels = fruit_corpus
+    tags = [[label, "odd"] if k % 3 else [label] for k, label in enumerate(labels)]
+    options = {"hidden": 8, "vector_size": 8, "max_epochs": 2, "device": "cpu", "random_state": 0}
+    models = {"tfidf-svm": zoo.make("tfidf-svm"), "mpad": zoo.make("mpad", **options), "cnn": zoo.make("cnn", **QUICK)}
+    svm, mpad, _ = compare(models, texts, tags, folds=2)
+    assert svm.micro_f1.mean() > 0.7 and 0 <= mpad.p_value <= 1
+    assert (svm.accuracy <= svm.micro_f1).all() and svm.margin >= 0
+    matrix = np.array([["fruit" in own, "odd" in own, "tool" in own] for own in tags], int)
+    (same,) = compare({"tfidf-svm": zoo.make("tfidf-svm")}, texts, matrix, folds=2)
+    assert np.array_equal(same.micro_f1, svm.micro_f1)
+    with pytest.raises(InputError, match="these models give one: wmd, spgk; leave them out"):
+        compare({**models, "wmd": zoo.make("wmd"), "spgk": zoo.make("spgk")}, texts, tags, folds=2)
+
+
+QUICK = {"vector_size": 8, "max_epochs": 1, "device": "cpu", "random_state": 0, "maps": 4}

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
 from mpad import MPADClassifier, cross_validate
@@ -124,3 +125,19 @@ def test_words_of_the_test_part_alone_get_no_learnt_vector(fruit_corpus):
         found += cross_validate(quick(vectors="corpus", max_epochs=1), marked, labels, cv=[(rows[:50], rows[50:])])
     held, without = found
     assert np.array_equal(held.estimator.model_.network.vectors, without.estimator.model_.network.vectors)
+
+
+def test_many_labels_a_document(fruit_corpus):
+    texts, labels = fruit_corpus
+    tags = [[label, "odd"] if k % 3 else [label] for k, label in enumerate(labels)]
+    options = {"hidden": 8, "vector_size": 8, "max_epochs": 6, "learning_rate": 0.02, "device": "cpu"}
+    model = MPADClassifier(random_state=0, batch_size=16, vectors=None, **options)
+    results = cross_validate(model, texts, tags, cv=3)
+    assert sorted(np.concatenate([result.test for result in results]).tolist()) == list(range(120))
+    for result in results:
+        assert result.estimator.classes_.tolist() == ["fruit", "odd", "tool"] and len(result.test_f1) == 2
+        given = result.estimator.predict([texts[k] for k in result.test])
+        truth = result.estimator.labels_.as_predicted([tags[k] for k in result.test])
+        assert result.test_f1[0] == pytest.approx(f1_score(truth, given, average="micro"))
+        assert result.test_accuracy > 0.5
+    assert cross_validate(model, texts, labels, cv=2)[0].test_f1 is None

@@ -18,3 +18,5 @@ def test_best_follows_the_number_of_documents():
     assert best.training_on(200)["batch_size"] == 16
     assert best.training_on(50_000)["max_epochs"] == 8 and best.training_on(10**7)["max_epochs"] == 4
     assert paper.training_on(200) == paper.training_on(10**7) == {}
+    assert best.training_on(10_000)["weight_decay"] == 1.0
+    assert best.training_on(100_000)["weight_decay"] == pytest.approx(0.1), "as much an epoch as with 10,000"

@@ -3,7 +3,7 @@
 import pytest
 
 from mpad import MPADClassifier
-from mpad.cli import tune as command
+from mpad._cli import tune as command
 from mpad.errors import InputError
 from mpad.estimators import tuning
 from mpad.estimators.tuning import plot_trials, tune

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from tests.experiments.test_records import ONE
 
-from mpad.experiments import figures
+from mpad._experiments import figures
 
 pytest.importorskip("matplotlib")
 

@@ -1,9 +1,9 @@
 import pytest
 
 from mpad import zoo
+from mpad._experiments import paper
+from mpad._experiments.protocol import BASELINE, MODELS, PLAIN, make_cell, make_estimator, reads_trees, table_models
 from mpad.errors import InputError
-from mpad.experiments import paper
-from mpad.experiments.protocol import BASELINE, MODELS, PLAIN, make_cell, make_estimator, reads_trees, table_models
 
 
 def test_folds_and_seeds_by_the_dataset():
@@ -33,9 +33,16 @@ def test_every_row_of_the_tables_is_an_estimator():
             if model not in PLAIN:
                 dataset = "sst1" if reads_trees(model) else "imdb"
                 estimator = make_estimator(make_cell(dataset, model), "vectors.bin")
-                assert getattr(estimator, "hidden", 128) == 128
+                assert getattr(estimator, "hidden", 128) == (64 if "best" in model else 128)
     assert len(table_models("table3")) == 10 and set(paper.TABLE_3) < set(MODELS)
-    assert set(table_models("table2")) == set(zoo.NAMES)
+    default = {"mpad-best", "mpad-best-5", "mpad-best-network"}
+    assert set(table_models("table2")) == {*zoo.NAMES, *default}
+
+
+def test_rows_of_the_default_read_both_kinds_of_vectors():
+    estimator = make_estimator(make_cell("sst1", "mpad-best-5", preset="authors"), "v.bin")
+    assert estimator.vectors == ["auto", "v.bin"] and estimator.members == 5 and estimator.preset == "best"
+    assert estimator.max_epochs == "auto" and make_cell("sst1", "mpad-best").setting["preset"] == "best"
 
 
 def test_ablations_change_one_thing():

@@ -1,6 +1,6 @@
 import numpy as np
 
-from mpad.experiments.provenance import commit, describe_vectors, device_name, versions
+from mpad._experiments.provenance import commit, describe_vectors, device_name, versions
 
 
 def test_vectors_that_mark_their_genuine_rows_say_so(tmp_path):

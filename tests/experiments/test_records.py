@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from mpad._experiments.records import Record, Records
 from mpad.errors import DataFileError
-from mpad.experiments.records import Record, Records
 
 ONE = Record(
     dataset="trec",
@@ -47,6 +47,21 @@ def test_the_last_line_of_a_key_counts(tmp_path):
     Records(tmp_path).add(ONE)
     Records(tmp_path).add(replace(ONE, test_accuracy=0.7))
     assert [record.test_accuracy for record in Records(tmp_path)] == [0.7]
+
+
+def test_a_newer_engine_counts_wherever_its_line_stands(tmp_path):
+    for one in (ONE, replace(ONE, engine=1, test_accuracy=0.7), replace(ONE, test_accuracy=0.6)):
+        Records(tmp_path).add(one)
+    assert [(record.engine, record.test_accuracy) for record in Records(tmp_path)] == [(1, 0.7)]
+
+
+def test_a_record_from_before_engines_is_of_the_first(tmp_path):
+    Records(tmp_path).add(ONE)
+    file = tmp_path / "trec" / "mpad.jsonl"
+    line = json.loads(file.read_text())
+    file.write_text(json.dumps({k: v for k, v in line.items() if k not in ("engine", "precision", "split")}) + "\n")
+    (record,) = Records(tmp_path)
+    assert record == ONE and record.engine == 0 and record.split is None
 
 
 def test_another_configuration_or_other_data_are_other_experiments(tmp_path):

@@ -1,10 +1,12 @@
 import pytest
 
+from mpad._environment import precision
+from mpad._experiments.engines import engine_of
+from mpad._experiments.protocol import make_cell
+from mpad._experiments.records import Records
+from mpad._experiments.runner import Runner
+from mpad._text.readers import Documents
 from mpad.datasets.files import write_dataset
-from mpad.experiments.protocol import make_cell
-from mpad.experiments.records import Records
-from mpad.experiments.runner import Runner
-from mpad.text.readers import Documents
 
 QUICK = {"max_epochs": 2, "hidden": 8, "batch_size": 32}
 
@@ -35,6 +37,35 @@ def test_what_is_recorded_is_not_run_again(runner):
     assert [record.seed for record in done] == [1, 2] and runner.missing(cell) == []
     other = Runner(runner.records, runner.vectors, "cpu", {**QUICK, "max_epochs": 3})
     assert len(other.missing(cell)) == 3  # another configuration is another experiment
+
+
+def test_what_an_older_engine_computed_is_run_again_only_if_asked(runner, monkeypatch):
+    cell = make_cell("trec", "mpad", n_seeds=2)
+    monkeypatch.setattr("mpad._experiments.runner.engine_of", lambda row: 0)
+    runner.run(make_cell("trec", "mpad", n_seeds=1))
+    monkeypatch.setattr("mpad._experiments.runner.engine_of", lambda row: 1)
+    assert runner.missing(cell) == [(0, 1)] and runner.older(cell) == [(0, 0)]
+    anew = Runner(runner.records, runner.vectors, "cpu", QUICK, current=True)
+    assert anew.missing(cell) == [(0, 0), (0, 1)]
+    anew.run(cell)
+    assert [record.engine for record in runner.records] == [1, 1] and runner.older(cell) == []
+
+
+def test_a_parameter_that_is_new_since_does_not_make_a_record_another(runner):
+    runner.run(cell := make_cell("trec", "mpad", n_seeds=1))
+    (record,) = runner.records
+    del record.config["members"]
+    assert runner.missing(cell) == []
+
+
+def test_records_say_engine_precision_and_split(runner):
+    runner.run(make_cell("mpqa", "mpad", n_folds=2))
+    runner.run(make_cell("trec", "mpad", n_seeds=2))
+    runner.run(make_cell("trec", "tfidf-svm"))
+    found = list(runner.records)
+    assert [record.engine for record in found] == [engine_of("mpad")] * 4 + [engine_of("tfidf-svm")]
+    assert all(record.precision == precision("cpu") for record in found)
+    assert len({record.split for record in found}) == 5  # folds, seeds that hold out other documents, nothing held out
 
 
 def test_other_documents_are_another_experiment(runner):

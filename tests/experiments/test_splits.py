@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from mpad import load_dataset
+from mpad._experiments.splits import Split, split
+from mpad._text.readers import Documents
 from mpad.datasets.dataset import Dataset
 from mpad.errors import InputError
-from mpad.experiments.splits import split
-from mpad.text.readers import Documents
 
 
 def test_ten_folds_test_every_document_once(small_data):
@@ -36,3 +36,18 @@ def test_fixed_splits_stay_as_they_are(small_data):
     assert sst.validation.tolist() == list(range(80, 100)) and sst.test.tolist() == list(range(100, 120))
     with pytest.raises(InputError, match="trec has a fixed split"):
         split(load_dataset("trec"), grouped=True)
+
+
+def test_a_digest_changes_with_what_is_held_out():
+    labels = ["a", "b"] * 20
+    rows = np.arange(40)
+    one = Split(rows[:30], None, rows[30:])
+    assert one.digest(labels, 0.1, seed=0) == one.digest(labels, 0.1, seed=0)
+    fixed = Split(rows[:27], rows[27:30], rows[30:])
+    digests = [
+        one.digest(labels, 0.1, seed=0),
+        one.digest(labels, 0.1, seed=1),
+        one.digest(labels),
+        fixed.digest(labels),
+    ]
+    assert len(set(digests)) == 4

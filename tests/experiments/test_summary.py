@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from tests.experiments.test_records import ONE
 
-from mpad.experiments.summary import summarise
+from mpad._experiments.summary import summarise
 
 
 def test_over_folds():
@@ -34,6 +34,21 @@ def test_on_one_test_part_its_size_counts():
 
 def test_settings_are_kept_apart():
     assert len(summarise([ONE, replace(ONE, preset="paper"), replace(ONE, grouped=True), replace(ONE, seed=1)])) == 3
+
+
+def test_runs_that_a_newer_engine_lacks_are_an_older_ones():
+    old = [replace(ONE, fold=fold, test_accuracy=0.8, config={"hidden": 64, "rate": 0.1}) for fold in range(3)]
+    new = replace(ONE, engine=1, test_accuracy=0.5, config={"hidden": 64, "rate": "auto", "members": 1})
+    (cell,) = summarise([*old, new]).values()
+    assert cell.engines == (0, 1) and [record.test_accuracy for record in cell.records] == [0.5, 0.8, 0.8]
+    (cell,) = summarise([*old, replace(new, config={"hidden": 32})]).values()
+    assert cell.engines == (0,)  # another experiment
+
+
+def test_a_fixed_value_is_another_experiment_than_auto_within_an_engine():
+    fixed, auto = replace(ONE, config={"rate": 0.1}), replace(ONE, fold=1, config={"rate": "auto"})
+    (cell,) = summarise([fixed, auto]).values()
+    assert len(cell.records) == 1
 
 
 def test_records_of_different_experiments_are_never_averaged():

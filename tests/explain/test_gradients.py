@@ -119,3 +119,16 @@ def test_what_does_not_add_up_is_said(fitted_flat, monkeypatch):
     monkeypatch.setattr(gradients, "_POINTS", (1,))
     monkeypatch.setattr(gradients, "_GAP", 1e-9)
     assert "miss what they should add up to" in fitted_flat.explain(TEXT, method="gradients").note
+
+
+def test_explaining_leaves_the_model_alone_meanwhile(fitted_flat):
+    """Answers are the same while another thread explains: the network's own vectors are never swapped."""
+    from threading import Thread
+
+    model, text = fitted_flat.model_, "the apple was not a saw and the drill was a plum " * 20
+    before = model.probabilities([text])
+    explaining = Thread(target=lambda: [fitted_flat.explain(text) for _ in range(3)])
+    explaining.start()
+    while explaining.is_alive():
+        assert np.array_equal(model.probabilities([text]), before)
+    explaining.join()

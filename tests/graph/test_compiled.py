@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from mpad import native
+from mpad import _native as native
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 

@@ -7,13 +7,14 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
+from mpad._text.tokenizer import KimTokenizer
+from mpad._text.vocabulary import SPARE_ROWS, learn_vocabulary
 from mpad.errors import InputError
-from mpad.estimators.linear_part import _clearly_better, _joined, fit_linear_part, fit_stack
+from mpad.estimators.joining import _clearly_better, _fit_counts
+from mpad.estimators.linear_part import fit_linear_part, fit_stack
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import Potentials
-from mpad.text.tokenizer import KimTokenizer
-from mpad.text.vocabulary import SPARE_ROWS, learn_vocabulary
 
 WORDS = "red green blue apple pear plum saw drill nail the of and not very good bad".split()
 
@@ -145,11 +146,11 @@ def test_a_good_network_counts_more_than_a_bad_one():
 def test_what_is_clearly_better_answers_alone(monkeypatch):
     texts, targets = corpus()
     misleading = -8.0 * np.eye(3)[targets]
-    monkeypatch.setattr("mpad.estimators.linear_part._joined", lambda experts, targets, usual: np.ones(len(usual)))
+    monkeypatch.setattr("mpad.estimators.joining._fit_counts", lambda experts, targets, usual: np.ones(len(usual)))
     part, graphs = part_of(texts, targets, 3, misleading)
     assert part.answers_by in ("tfidf-svm", "linear-stack") and part.potentials.network == 0
     assert part.accuracies["mpad"] == part.accuracies[part.answers_by]
-    assert (part.potentials.added_to(misleading, graphs).argmax(1) == targets).mean() > 0.9
+    assert (part.potentials.added_to(misleading, part.potentials.logits(graphs)).argmax(1) == targets).mean() > 0.9
 
 
 def test_many_labels_a_document_and_a_label_that_never_stands():
@@ -168,7 +169,7 @@ def test_few_documents_and_classes_of_one():
 
 
 def test_without_held_out_documents_the_usual_counts():
-    assert np.allclose(_joined([np.zeros((0, 3))] * 3, np.zeros(0, np.int64), np.log([1.0, 2.0, 3.0])), [1, 2, 3])
+    assert np.allclose(_fit_counts([np.zeros((0, 3))] * 3, np.zeros(0, np.int64), np.log([1.0, 2.0, 3.0])), [1, 2, 3])
     assert _clearly_better(np.ones(9), np.zeros(9)) and not _clearly_better(np.ones(9), np.ones(9))
 
 

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from mpad._io import archives
+from mpad._io.archives import Limits, TooLarge, archive_files, open_stream, unpacked
 from mpad.errors import DataFileError
-from mpad.io import archives
-from mpad.io.archives import Limits, TooLarge, archive_files, open_stream, unpacked
 
 SMALL = Limits(total=1000, ratio=200)
 
@@ -126,7 +126,7 @@ def test_a_bomb_takes_no_memory(tmp_path, method):
     code = f"""
 from pathlib import Path
 from mpad.errors import DataFileError
-from mpad.io.archives import unpacked
+from mpad._io.archives import unpacked
 try:
     unpacked(Path({str(path)!r}))
     raise SystemExit("it was taken")
@@ -146,7 +146,7 @@ def test_headers_of_a_tar_count_too(tmp_path):
     code = f"""
 from pathlib import Path
 from mpad.errors import DataFileError
-from mpad.io.archives import archive_files
+from mpad._io.archives import archive_files
 try:
     list(archive_files(Path({str(path)!r}), lambda inside: True) or [])
 except DataFileError:

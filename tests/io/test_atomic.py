@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from mpad._io import atomic
+from mpad._io.atomic import check_destination, write_file, write_folder
 from mpad.errors import StoreError
-from mpad.io import atomic
-from mpad.io.atomic import check_destination, write_file, write_folder
 
 OWN = frozenset({"mark", "data"})
 

@@ -1,7 +1,7 @@
 import pytest
 
+from mpad._io.encoding import decode, split_lines
 from mpad.errors import DataFileError
-from mpad.io.encoding import decode, split_lines
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])

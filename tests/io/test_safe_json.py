@@ -1,6 +1,6 @@
 import pytest
 
-from mpad.io.safe_json import parse_json, read_json
+from mpad._io.safe_json import parse_json, read_json
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Literal
 
 import pytest
 
+from mpad._io.settings import as_settings
 from mpad.errors import InputError
-from mpad.io.settings import as_settings
 
 
 @dataclass(frozen=True)

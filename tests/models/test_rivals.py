@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from mpad import zoo
+from mpad._text.vocabulary import EncodedCorpus
 from mpad.errors import InputError, StoreError
 from mpad.models.baselines import BASELINES, baseline_options, find_baseline
 from mpad.ops import UpdateWeights, gated_update
 from mpad.sequence.batch import WordTensors
-from mpad.text.vocabulary import EncodedCorpus
 
 SMALL = {
     "cnn": {"maps": 8, "widths": (2, 3)},

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from mpad import zoo
+from mpad._text.tokenizer import as_tokenizer
+from mpad._text.vocabulary import learn_vocabulary
 from mpad.errors import InputError
 from mpad.models.baselines import find_baseline
 from mpad.sequence.trees import TreeTensors, pack_trees
-from mpad.text.tokenizer import as_tokenizer
-from mpad.text.vocabulary import learn_vocabulary
 
 NAMES = ("tree-lstm", "drnn")
 

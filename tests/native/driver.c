@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../src/mpad/native/kernels.c"
+#include "../../src/mpad/_native/kernels.c"
 
 static unsigned long seed = 1;
 static float number(void) { return (float)((seed = seed * 6364136223846793005UL + 1442695040888963407UL) >> 40) / (1 << 23) - 1; }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpad import native
+from mpad import _native as native
 
 SOURCE = Path(native.__file__).with_name("kernels.c")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.runtime.test_network import random_model, texts
 
-from mpad import native
+from mpad import _native as native
 from mpad.estimators.presets import PRESETS
 from mpad.runtime import fused, network, parallel
 

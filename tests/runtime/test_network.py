@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from mpad import native
+from mpad import _native as native
+from mpad._labels import Labels
+from mpad._pipeline.document_model import DocumentModel
+from mpad._text.tokenizer import as_tokenizer
+from mpad._text.vocabulary import learn_vocabulary
 from mpad.estimators.presets import PRESETS
 from mpad.graph.build import GraphConfig
-from mpad.labels import Labels
 from mpad.models.mpad import MPAD
 from mpad.nn.config import VARIANTS, MPADConfig
-from mpad.pipeline.document_model import DocumentModel
 from mpad.runtime import network
-from mpad.text.tokenizer import as_tokenizer
-from mpad.text.vocabulary import learn_vocabulary
 
 
 def texts(seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from mpad import runtime
+from mpad import MPADClassifier, runtime
 from mpad.errors import DamagedModel, InputError, MissingModelFile, ShapeMismatch
 
 
@@ -64,3 +64,16 @@ def test_damaged_folders_are_told_apart(folder, reseal):
 
 def test_another_tokenizer_can_be_handed_in(folder):
     assert runtime.load(folder, tokenizer=str.split).predict(["apple"]).shape == (1,)
+
+
+def test_a_mapped_model_answers_the_same(fruit_corpus, tmp_path):
+    from mpad._io.tensors import is_memory_mapped
+
+    texts, labels = fruit_corpus
+    options = {"hidden": 8, "vector_size": 8, "max_epochs": 2, "random_state": 0, "device": "cpu"}
+    MPADClassifier(**options).fit(texts, labels).save(tmp_path / "model")
+    plain, mapped = (runtime.load(tmp_path / "model", memory_mapped=flag) for flag in (False, True))
+    assert mapped.potentials is not None and is_memory_mapped(mapped.network.vectors)
+    assert is_memory_mapped(mapped.potentials.potential) and is_memory_mapped(mapped.potentials.pairs)
+    asked = [*texts[:20], "", "words that nobody has seen"]
+    assert np.allclose(mapped.predict_proba(asked), plain.predict_proba(asked), atol=1e-6)

@@ -1,19 +1,24 @@
 """A server over small models, in this process and in one of its own."""
 
+import json
 import subprocess
 import sys
+import time
+import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra 'serve'")
 pytest.importorskip("uvicorn", reason="needs the extra 'serve'")
+pytest.importorskip("prometheus_client", reason="needs the extra 'serve'")
 
 from starlette.testclient import TestClient
 
 from mpad import zoo
-from mpad.server.app import make_app
-from mpad.server.models import load_all
+from mpad._server.app import make_app
+from mpad._server.models import load_all
 
 
 @pytest.fixture(scope="session")
@@ -49,10 +54,10 @@ def client(models):
 
 
 @contextmanager
-def running(*arguments):
+def running(*arguments, stdin=subprocess.DEVNULL):
     """`mpad serve` in a process of its own: (its address, the process)."""
-    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "serve", *arguments, "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "serve", *arguments, "--port", "0"]
+    process = subprocess.Popen(command, stdin=stdin, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stderr.readline()
         assert line.startswith("serving"), line + process.stderr.read()
@@ -61,3 +66,25 @@ def running(*arguments):
         process.terminate()
         process.wait(30)
         process.stderr.close()
+
+
+def workers_of(process):
+    """Ids of the processes that answer for a server of several workers."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(pid) for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
+def until(condition, seconds=30):
+    """Wait for a condition; its last value."""
+    end = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return value
+
+
+def ask(address, path="/predict", body=None, headers=None):
+    """The JSON that a running server answers."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data, {"content-type": "application/json", **(headers or {})})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)

@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 from tests.server.conftest import client_of
 
+from mpad import MPADClassifier, zoo
+from mpad._server.batching import Batcher
+from mpad._server.errors import Problem
+from mpad._server.limits import Limits
+from mpad._server.models import Scores, load_all
 from mpad.errors import InputError
-from mpad.server.batching import Batcher
-from mpad.server.errors import Problem
-from mpad.server.limits import Limits
-from mpad.server.models import Scores, load_all
 
 TEXT = "He had the apple. It was not a saw!"
 ENDPOINTS = {"/predict": {"texts": TEXT}, "/explain": {"text": TEXT}, "/what-if": {"text": TEXT}}
+
+SCRIPTS = "app", "answer", "graph", "dom", "workspace", "table", "csv", "docs"
 
 
 def test_one_document_or_many(client, fitted_flat):
@@ -194,7 +197,7 @@ def test_a_click_does_not_wait_for_a_long_explanation(models, monkeypatch):
 
 
 def test_too_many_explanations_are_told_to_come_back(models, monkeypatch):
-    monkeypatch.setattr("mpad.server.app._MOST_WAITING", 0)
+    monkeypatch.setattr("mpad._server.turns._MOST_WAITING", 0)
     with client_of(models) as client:
         answer = client.post("/explain", json={"text": TEXT})
         assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
@@ -212,7 +215,7 @@ def test_the_page_is_our_own_and_closed(client):
     page = client.get("/")
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
-    for path in ("/", "/style.css", "/app.js", "/draw.js", "/csv.js", "/docs"):
+    for path in ("/", "/style.css", "/docs", *[f"/{name}.js" for name in SCRIPTS]):
         answer = client.get(path)
         assert answer.status_code == 200 and "http://" not in answer.text.replace("http://www.w3.org/2000/svg", "")
         assert "https://" not in answer.text and answer.headers["x-content-type-options"] == "nosniff"
@@ -267,3 +270,58 @@ def test_one_failing_pass_does_not_end_the_others():
 def test_two_models_of_one_name(folders):
     with pytest.raises(InputError, match="two models are named 'flat'"):
         load_all([folders[0], f"flat={folders[1]}"])
+
+
+def test_an_explanation_without_some_words_is_of_what_is_left(client, fitted_flat):
+    text = "the apple was not a saw"
+    whole = client.post("/explain", json={"text": text, "label": "fruit"}).json()
+    left = client.post("/explain", json={"text": text, "label": "fruit", "without": [3]}).json()
+    assert [word["word"] for word in left["words"]] == "the apple was a saw".split()
+    assert [word["start"] for word in left["words"]] == [0, 4, 10, 18, 20], "places stay those of the text"
+    assert left["probabilities"]["fruit"] == pytest.approx(
+        fitted_flat.predict_proba(["the apple was a saw"])[0, 0], abs=1e-6
+    )
+    edges = {(left["nodes"][e["source"]]["word"], left["nodes"][e["target"]]["word"]) for e in left["edges"]}
+    assert ("was", "a") in edges and len(whole["edges"]) == len(edges) + 1
+    wrong = client.post("/explain", json={"text": text, "without": [9]})
+    assert wrong.status_code == 422 and "there is no word 9" in wrong.json()["detail"]
+
+
+def test_info_has_a_card_and_examples(folders):
+    shown = load_all(folders[:1], examples=[("fruit", "a plum")])["flat"].info()
+    assert shown["examples"] == [{"label": "fruit", "text": "a plum"}] and shown["megabytes"] > 0
+    assert shown["card"]["documents"] and "examples" not in shown["card"] and shown["probabilities"]
+    assert load_all(folders[2:])["svm"].info()["probabilities"] is False
+
+
+def test_many_labels_are_served(tmp_path, fruit_corpus):
+    texts, labels = fruit_corpus
+    tags = [[label, *(["long"] if len(text.split()) > 8 else [])] for text, label in zip(texts, labels, strict=True)]
+    options = {"hidden": 8, "vector_size": 8, "max_epochs": 10, "learning_rate": 0.02, "device": "cpu"}
+    model = MPADClassifier(random_state=0, batch_size=16, **options).fit(texts, tags)
+    assert model.classes_.tolist() == ["fruit", "long", "tool"] and model.score(texts, tags) > 0.3
+    model.save(tmp_path / "many")
+    with client_of(load_all([str(tmp_path / "many")])) as client:
+        (answer,) = client.post("/predict", json={"texts": [texts[0]]}).json()["predictions"]
+        chosen = model.predict([texts[0]])[0]
+        assert answer["label"] == ", ".join(model.classes_[chosen == 1]) and set(answer["probabilities"]) == {
+            "fruit",
+            "long",
+            "tool",
+        }
+        assert client.get("/info").json()["models"][0]["many"]
+        why = client.post("/explain", json={"text": texts[0], "label": "long"}).json()
+        assert why["label"] == "long" and why["predicted"] == answer["label"]
+        assert why["labels"] == answer["labels"] == model.classes_[chosen == 1].tolist()
+        without = client.post("/what-if", json={"text": texts[0], "words": [0]})
+        assert without.status_code == 200 and isinstance(without.json()["predictions"][0]["labels"], list)
+
+
+def test_many_labels_of_a_baseline_without_probabilities_are_served(tmp_path, fruit_corpus):
+    texts, labels = fruit_corpus
+    zoo.make("tfidf-svm").fit(texts, [[label, "a, b"] for label in labels]).save(tmp_path / "svm")
+    with client_of(load_all([str(tmp_path / "svm")])) as client:
+        (answer,) = client.post("/predict", json={"texts": ["the saw and a drill"]}).json()["predictions"]
+        assert answer["labels"] == ["a, b", "tool"] and answer["probabilities"] is None
+        assert client.get("/info").json()["models"][0]["many"]
+        assert 'mpad_labels_total{label="tool",model="svm"} 1.0' in client.get("/metrics").text

@@ -3,11 +3,13 @@
 import csv
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 from tests.server.conftest import running
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -25,8 +27,10 @@ TORN = "Not a saw but the drill of apple", "He had the apple. It was not a saw!"
 
 
 @pytest.fixture(scope="module")
-def address(folders):
-    with running(folders[0], folders[1], "--quiet") as (address, _):
+def address(folders, tmp_path_factory):
+    examples = tmp_path_factory.mktemp("examples") / "examples.csv"
+    examples.write_text("text,label\na ripe plum,fruit\nthe saw and the drill,tool\n")
+    with running(*folders, "--quiet", "--examples", str(examples)) as (address, _):
         yield address
 
 
@@ -39,7 +43,7 @@ def browser(tmp_path_factory):
         "--no-sandbox",
         "--disable-gpu",
         "--disable-dev-shm-usage",
-        "--window-size=1200,1400",
+        "--window-size=1280,1400",
     ):
         options.add_argument(argument)
     folder = str(tmp_path_factory.mktemp("downloads"))
@@ -53,6 +57,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, address):
+    browser.get("about:blank")
     browser.get(address)
     yield Page(browser)
     complaints = [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
@@ -60,12 +65,14 @@ def page(browser, address):
 
 
 class Page:
-    def __init__(self, browser):
+    def __init__(self, browser, ready="#compare-label"):
         self.browser = browser
-        self.wait(lambda: self.all("#compare-label") and self.one("#compare-label").is_displayed())
+        self.wait(lambda: self.all(ready) and self.one(ready).is_displayed())
 
     def wait(self, condition):
-        WebDriverWait(self.browser, 20).until(lambda _: condition())
+        # What is redrawn while it is looked at is looked for again.
+        ignored = [NoSuchElementException, StaleElementReferenceException]
+        WebDriverWait(self.browser, 20, ignored_exceptions=ignored).until(lambda _: condition())
 
     def one(self, selector):
         return self.browser.find_element(By.CSS_SELECTOR, selector)
@@ -79,31 +86,110 @@ class Page:
         self.one("#go").click()
         self.wait(lambda: self.all(".word") and not self.one("#said").text)
 
-    def probability(self, label="fruit"):
-        read = "return [...document.querySelectorAll('.panel .bars > *')].map((one) => one.textContent)"
-        spans = self.browser.execute_script(read)  # at one moment: they are drawn anew at every answer
-        return float(spans[spans.index(label) + 2].split()[0])
+    def probability(self, label="fruit", panel=0):
+        read = """const parts = [...document.querySelectorAll('.panel')[arguments[1]].querySelectorAll('.bars > *')];
+                  return parts[parts.findIndex((one) => one.textContent === arguments[0]) + 2].dataset.p;"""
+        return float(self.browser.execute_script(read, label, panel))  # at one moment: drawn anew at every answer
+
+    def script(self, code, *arguments):
+        return self.browser.execute_script(code, *arguments)
+
+    def file(self, path):
+        self.one("#csv").send_keys(str(path))
+        self.wait(lambda: self.one("#space-go").is_displayed() or self.one("#said.problem"))
+
+    def score(self, path):
+        self.file(path)
+        self.one("#space-go").click()
+        self.wait(lambda: "documents scored" in self.one("#said").text)
+
+
+def test_the_empty_page_teaches(page):
+    assert page.one("#welcome").is_displayed() and "fruit, tool" in page.one("#card").text
+    assert "trained" in page.one("#card").text and "MB" in page.one("#card").text
+    examples = page.all(".example")
+    assert [example.text.split("\n")[0] for example in examples] == ["fruit", "tool"]
+    examples[1].click()
+    page.wait(lambda: page.all(".word") and not page.one("#said").text)
+    assert page.one("#text").get_attribute("value") == "the saw and the drill"
+    assert page.one(".answer").text.startswith("tool") and not page.one("#welcome").is_displayed()
 
 
 def test_a_pasted_document_gets_its_label(page, fitted_flat):
     page.classify()
     assert page.one(".answer").text.split()[0] == fitted_flat.predict([TEXT])[0]
-    assert page.probability() == pytest.approx(fitted_flat.predict_proba([TEXT])[0, 0], abs=1e-3)
+    assert "% sure" in page.one(".answer").text
+    assert page.probability() == pytest.approx(fitted_flat.predict_proba([TEXT])[0, 0], abs=1e-6)
     assert [word.text for word in page.all(".word")] == "He had the apple It was not a saw !".split()
     assert page.one(".text").text.replace("\n", " ").endswith("saw!")
-    assert len(page.all(".graph .node")) == 10 and len(page.all(".share")) == 2
+    page.wait(lambda: page.one(".folded").is_displayed())
+    page.one(".folded").click()
+    assert len(page.all(".graph .node")) == 10
 
 
-def test_taking_a_word_out_moves_the_probabilities(page, fitted_flat):
+def test_words_and_graph_are_linked(page):
+    page.classify()
+    apple = next(word for word in page.all(".word") if word.text == "apple")
+    page.script("arguments[0].dispatchEvent(new MouseEvent('mouseenter'))", apple)
+    assert [node.text for node in page.all(".graph .node.near")].count("apple") == 1
+    page.script("arguments[0].dispatchEvent(new MouseEvent('mouseleave'))", apple)
+    assert not page.all(".graph .near")
+
+
+def test_every_edge_can_be_hit_over_its_whole_length(page):
+    page.classify("a ripe plum and the saw by the drill, not the pear of the hammer or an apple with the nail")
+    page.one(".folded").click()
+    missed = page.script(
+        """const missed = [];
+        for (const group of document.querySelectorAll('[data-edge]')) {
+          const path = group.querySelector('.edge'), length = path.getTotalLength();
+          for (const share of [0.25, 0.5, 0.75]) {
+            const place = () => path.getPointAtLength(length * share).matrixTransform(path.getScreenCTM());
+            scrollBy(0, place().y - innerHeight / 2); // what is out of sight cannot be hit
+            const at = place();
+            const top = document.elementFromPoint(at.x, at.y)?.closest('[data-edge], [data-node]');
+            if (!top || top.dataset.node !== undefined) missed.push([group.getAttribute('aria-label'), share]);
+          }
+        }
+        return missed;"""
+    )
+    assert not missed, missed
+
+
+def test_the_steps_add_up(page, fitted_flat):
+    import math
+
+    page.classify()
+    numbers = [one.text.replace("−", "-").split()[0] for one in page.all(".steps .number")]
+    p = fitted_flat.predict_proba([TEXT])[0].max()
+    start = float(numbers[0]) / 100
+    total = sum(map(float, numbers[1:-1]))
+    assert math.log(start / (1 - start)) + total == pytest.approx(math.log(p / (1 - p)), abs=0.2), "but for rounding"
+
+
+def test_a_threshold_takes_colour_away(page):
+    page.classify()
+    coloured = "return [...document.querySelectorAll('.word')].filter((one) => one.style.background).length"
+    before = page.script(coloured)
+    page.script("const t = document.querySelector('.threshold'); t.value = 60; t.dispatchEvent(new Event('input'))")
+    assert 0 < page.script(coloured) < before
+
+
+def test_taking_a_word_out_draws_everything_anew(page, fitted_flat):
     page.classify()
     before = page.probability()
-    apple = next(word for word in page.all(".word") if word.text == "apple")
-    apple.click()
+    next(word for word in page.all(".word") if word.text == "not").click()
     page.wait(lambda: page.probability() != before)
-    assert page.probability() == pytest.approx(
-        fitted_flat.predict_proba(["He had the It was not a saw!"])[0, 0], abs=1e-3
-    )
-    assert apple.get_attribute("aria-pressed") == "true" and "out" in apple.get_attribute("class")
+    left = "He had the apple. It was a saw!"
+    assert page.probability() == pytest.approx(fitted_flat.predict_proba([left])[0, 0], abs=1e-6)
+    taken = next(word for word in page.all(".word") if word.text == "not")
+    assert taken.get_attribute("aria-pressed") == "true" and "out" in taken.get_attribute("class")
+    if page.one(".folded").is_displayed():
+        page.one(".folded").click()
+    pairs = [edge.get_attribute("aria-label") for edge in page.all("[data-edge]")]
+    assert any("was → a," in pair for pair in pairs), "the edge that bridges the gap"
+    assert not any("not" in pair for pair in pairs)
+    assert page.all(".ghost"), "the old value is marked"
     page.one(".reset").click()
     page.wait(lambda: page.probability() == before)
 
@@ -119,11 +205,14 @@ def test_taking_an_edge_out_moves_the_probabilities(page, models):
     text, pair = max(pairs, key=lambda item: abs(moved(*item)))
     assert abs(moved(text, pair)) > 2e-3
     page.classify(text)
+    if page.one(".folded").is_displayed():
+        page.one(".folded").click()
     expected = models["flat"].without(text, [], [pair])[0]
     edge = next(group for group in page.all("[data-edge]") if " → ".join(pair) in group.get_attribute("aria-label"))
     page.browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click'))", edge)
+    page.wait(lambda: page.probability() == pytest.approx(expected, abs=1e-6))
+    edge = next(group for group in page.all("[data-edge]") if " → ".join(pair) in group.get_attribute("aria-label"))
     assert edge.get_attribute("aria-pressed") == "true"
-    page.wait(lambda: page.probability() == pytest.approx(expected, abs=6e-4))
 
 
 def test_everything_works_by_keyboard(page):
@@ -137,84 +226,232 @@ def test_everything_works_by_keyboard(page):
     assert page.browser.switch_to.active_element.text == "hammer"
     page.browser.switch_to.active_element.send_keys(Keys.ENTER)
     page.wait(lambda: page.probability() != before)
-    node = page.one("[data-node='0']")
-    page.browser.execute_script("arguments[0].focus()", node)
-    assert page.one("[data-word='0']").get_attribute("class").endswith("shown")  # its place in the text
-    node.send_keys(Keys.SPACE)
-    page.wait(lambda: node.get_attribute("aria-pressed") == "true")
+    assert page.browser.switch_to.active_element.text == "hammer", "focus stays where it was"
+    page.browser.execute_script("document.querySelector('[data-node=\"0\"]').focus()")
+    assert "shown" in page.one("[data-word='0']").get_attribute("class")  # its place in the text
+    drawn = len(page.all("[data-node]"))
+    page.browser.switch_to.active_element.send_keys(Keys.SPACE)
+    page.wait(lambda: page.one("[data-word='0']").get_attribute("aria-pressed") == "true")
+    page.wait(lambda: len(page.all("[data-node]")) < drawn)  # redrawn while one of its words had the focus
 
 
-def test_two_models_side_by_side(page):
+def test_two_models_side_by_side_are_clicked_together(page):
     page.classify()
     page.one("#compare").click()
-    page.wait(lambda: len(page.all(".panel")) == 2 and len(page.all(".answer")) == 2 and page.all(".answer")[1].text)
-    names = [select.get_attribute("value") for select in page.all(".panel .model")]
-    assert names == ["flat", "clique"]
+    page.wait(lambda: len(page.all(".panel")) == 2 and page.all(".answer")[1].text and not page.one("#said").text)
+    assert [select.get_attribute("value") for select in page.all(".panel .model")] == ["flat", "clique"]
+    before = [page.probability(panel=k) for k in (0, 1)]
+    next(word for word in page.all(".panel .word") if word.text == "apple").click()
+    page.wait(lambda: all(page.probability(panel=k) != before[k] for k in (0, 1)))
+    out = page.script("return [...document.querySelectorAll('.word.out')].map((one) => one.textContent)")
+    assert out == ["apple", "apple"]
 
 
-def test_a_csv_comes_back_scored(page, tmp_path, fitted_flat):
+def test_a_model_without_probabilities_shows_none(page):
+    page.classify()
+    page.script("const s = document.querySelector('.model'); s.value = 'svm'; s.dispatchEvent(new Event('change'))")
+    page.wait(lambda: "no probabilities" in page.one(".bars").text)
+    assert "sure" not in page.one(".answer").text and not page.all(".bars .track")
+
+
+def test_the_address_holds_the_text_and_sends_it_nowhere(page, address):
+    page.classify("a ripe plum & 100 %")
+    held = page.browser.current_url
+    assert held.startswith(address) and "#text=" in held
+    page.browser.get("about:blank")
+    page.browser.get(held)
+    page.wait(lambda: page.all(".word") and not page.one("#said").text)
+    assert page.one("#text").get_attribute("value") == "a ripe plum & 100 %"
+
+
+def saved(page, name):
+    file, end = Path(page.browser.downloads) / name, time.time() + 20
+    while not file.exists() and time.time() < end:
+        time.sleep(0.1)
+    rows = list(csv.reader(file.open(newline="", encoding="utf-8")))
+    file.unlink()
+    return rows
+
+
+def test_a_csv_is_a_workspace(page, tmp_path, fitted_flat):
     texts = ["an apple", 'a "saw", they\nsaid', "=1+1", "plum 😀"] * 70
     source = tmp_path / "documents.csv"
     with source.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["id", "text"], *[[k, text] for k, text in enumerate(texts)]])
-    page.one("#csv").send_keys(str(source))
-    page.wait(lambda: page.one("#download").is_displayed())
-    assert page.one("#progress").get_attribute("value") == "1"
+    page.score(source)
+    predicted = fitted_flat.predict(texts).tolist()
+    assert page.one("#space-count").text == "280 of 280 shown"
+    assert len(page.all(".line")) < 60, "only what is in sight is drawn"
     page.one("#download").click()
-    from pathlib import Path
-
-    saved = Path(page.browser.downloads) / "scored.csv"
-    end = time.time() + 20
-    while not saved.exists() and time.time() < end:
-        time.sleep(0.1)
-    rows = list(csv.reader(saved.open(newline="", encoding="utf-8")))
+    rows = saved(page, "scored.csv")
     assert rows[0] == ["id", "text", "label", "p(fruit)", "p(tool)"]
-    assert [row[1] for row in rows[1:]] == texts
-    assert [row[2] for row in rows[1:]] == fitted_flat.predict(texts).tolist()
+    assert [row[1] for row in rows[1:]] == texts and [row[2] for row in rows[1:]] == predicted
+    next(button for button in page.all("#space-overview .bars .name") if button.text == "fruit").click()
+    assert page.one("#space-count").text == f"{predicted.count('fruit')} of 280 shown"
+    next(button for button in page.all("#space-overview button") if "near-duplicates" in button.text).click()
+    page.one("#space-clear").click()
+    strange = next(button for button in page.all("#space-overview button") if "unknown words" in button.text)
+    assert strange.text == "210 with unknown words"
+    strange.click()
+    assert page.one("#space-count").text == "210 of 280 shown"
+    page.one("#space-clear").click()
+    page.one("#space-search").send_keys("saw")
+    assert page.one("#space-count").text == "70 of 280 shown"
+    next(button for button in page.all(".head button") if button.text.startswith("sure")).click()
+    page.all(".line")[0].click()
+    page.wait(lambda: page.all(".word") and not page.one("#said").text)
+    assert page.one("#text").get_attribute("value") == texts[1]
+    choose = "const s = document.querySelector('#space-correct select'); s.value = 'fruit'; "
+    page.script(choose + "s.dispatchEvent(new Event('change'))")
+    if predicted[1] == "tool":
+        page.one("#download-corrections").click()
+        assert saved(page, "corrections.csv") == [["text", "label"], [texts[1], "fruit"]]
+
+
+def test_labels_in_a_csv_are_compared(page, tmp_path):
+    file = tmp_path / "labelled.csv"
+    file.write_text("text;class\na ripe plum;fruit\nthe saw;tool\nthe drill;fruit\n")
+    page.score(file)
+    assert "67 % right" in page.one(".accuracy").text and "1 mistakes" in page.one(".accuracy").text
+    cell = next(
+        b for b in page.all(".confusion button") if b.get_attribute("aria-label") == "true fruit, predicted tool: 1"
+    )
+    cell.click()
+    assert page.one("#space-count").text == "1 of 3 shown"
+
+
+@pytest.fixture(scope="module")
+def tagged_address(fruit_corpus, tmp_path_factory):
+    """A server of a model of many labels, one of which has a comma in its name."""
+    from mpad import MPADClassifier
+
+    texts, labels = fruit_corpus
+    tags = [[label, *(["drill, maybe"] if "drill" in text else [])] for text, label in zip(texts, labels, strict=True)]
+    options = {"hidden": 16, "vector_size": 16, "max_epochs": 20, "learning_rate": 0.02, "device": "cpu"}
+    folder = tmp_path_factory.mktemp("many") / "tags"
+    MPADClassifier(random_state=0, batch_size=16, vectors=None, **options).fit(texts, tags).save(folder)
+    with running(str(folder), "--quiet") as (at, _):
+        yield at, folder
+
+
+def test_many_labels_are_corrected_one_by_one(browser, tagged_address, tmp_path):
+    from mpad._text.readers import read_documents
+    from mpad.runtime import load
+
+    address, folder = tagged_address
+    texts = ["a ripe plum", "the drill of the drill", "the saw"]
+    model = load(folder)
+    given = model.labels.named(model.predict(texts))
+    assert given == [["fruit"], ["drill, maybe", "tool"], ["tool"]]
+    source = tmp_path / "tagged.csv"
+    source.write_text("text,tags\na ripe plum,fruit\nthe drill of the drill,tool|fruit\nthe saw,\n")
+    browser.get("about:blank")
+    browser.get(address)
+    page = Page(browser, ready="#card dt")
+    page.score(source)
+    rows = {row.split(" ")[0]: row.split(" ")[1:] for row in (one.text for one in page.all(".confusion tr")[1:])}
+    assert rows["fruit"] == ["0.667", "1", "1", "0"] and rows["tool"] == ["0.667", "1", "0", "1"]
+    assert "micro-F1" in page.all(".accuracy")[0].text and "33 % right in all labels" in page.all(".accuracy")[1].text
+    next(b for b in page.all(".confusion button") if b.get_attribute("aria-label") == "tool, wrongly given: 1").click()
+    assert page.one("#space-count").text == "1 of 3 shown"
+    page.one("#space-clear").click()
+    page.all(".line")[1].click()
+    page.wait(lambda: page.all(".word") and not page.one("#said").text)
+    assert "drill, maybe" in page.one(".answer").text
+
+    def press(label):
+        next(button for button in page.all("#space-correct .label") if button.text == label).click()
+
+    pressed = [b.text for b in page.all("#space-correct .label") if b.get_attribute("aria-pressed") == "true"]
+    assert pressed == ["drill, maybe", "tool"]
+    press("fruit")
+    press("drill, maybe")
+    page.all(".line")[2].click()
+    page.wait(lambda: page.one("#space-correct").text.startswith("Row 3"))
+    press("tool")
+    assert page.all(".line")[2].text.endswith("no label")
+    page.one("#download-corrections").click()
+    assert "--add corrections.csv --separator '|'" in page.one("#said").text
+    file = Path(browser.downloads) / "corrections.csv"
+    page.wait(file.exists)
+    learnt = read_documents(file, separator="|")
+    assert learnt.texts == texts[1:] and learnt.labels == [["fruit", "tool"], []]
+    file.unlink()
+    page.one("#download").click()
+    rows = saved(page, "scored.csv")
+    assert rows[0][2] == "label" and [row[2].split("|") for row in rows[1:]] == given
+    assert [row[-1] for row in rows[1:]] == ["", "fruit|tool", ""]
 
 
 def test_odd_csv_files(page, tmp_path):
-    def upload(content, condition):
+    def written(content):
         file = tmp_path / f"odd{time.time()}.csv"
         file.write_bytes(content)
-        page.one("#csv").send_keys(str(file))
-        page.wait(condition)
+        return file
 
-    def said(what):
-        return lambda: what in page.one("#said").text
+    def refused(content, said):
+        page.file(written(content))
+        page.wait(lambda: said in page.one("#said").text)
 
-    upload(b"id;text\n1;an apple\n2;short row, with a comma\n3\n", said("3 documents scored"))
-    upload(b'text\n"never closed\n', said("never closed"))
-    assert not page.one("#download").is_displayed()
-    upload("text\ncafé\n".encode("latin-1"), said("not UTF-8"))
-    upload(b"a,text\n1,2,3\n", said("row 2 has 3 cells, the first row 2"))
-    upload(b"text,label\n" + b"x\0y,1\n" + b"word " * 50_000 + b",2\nplum,3\n", said("2 have no label"))
-    upload(b"text\n" + (b"word " * 6_000 + b"\n") * 150, said("150 documents scored"))  # more than one request holds
+    page.score(written(b"id;text\n1;an apple\n2;short row, with a comma\n3\n"))
+    assert "3 documents scored" in page.one("#said").text
+    page.one("#space-close").click()
+    refused(b'text\n"never closed\n', "never closed")
+    refused("text\ncafé\n".encode("latin-1"), "not UTF-8")
+    refused(b"a,text\n1,2,3\n", "row 2 has 3 cells, the first row 2")
+    page.score(written(b"text,label\n" + b"x\0y,1\n" + b"word " * 50_000 + b",2\nplum,3\n"))
+    assert "2 have no class" in page.one("#said").text
+    page.score(written(b"text\n" + (b"word " * 6_000 + b"\n") * 150))  # more than one request holds
+    assert "150 documents scored" in page.one("#said").text
 
 
 def test_a_long_document_gets_its_label_all_the_same(page):
     page.browser.execute_script("document.getElementById('text').value = 'apple '.repeat(10000)")
     page.one("#go").click()
-    page.wait(lambda: "Too long to be explained" in page.one(".note").text)
+    page.wait(lambda: page.all(".note") and "Too long to be explained" in page.one(".note").text)
     assert page.one(".answer").text.split()[0] == "fruit"
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_contrast_and_width(page, width, theme):
+    """Every text is at least 4.5 to 1 against what is behind it, and nothing sticks out sideways."""
+    page.browser.set_window_size(width, 1400)
+    try:
+        page.classify("a ripe plum and the saw, by the drill")
+        if page.script("return document.documentElement.dataset.theme ?? 'light'") != theme:
+            page.one("#theme").click()
+        assert page.script("return document.documentElement.scrollWidth <= innerWidth")
+        low = page.script((Path(__file__).parent / "contrast.js").read_text())
+        assert not low, low
+        sizes = page.script(
+            "return [...document.querySelectorAll('.graph text')].map((one) => one.getBoundingClientRect().height)"
+        )
+        assert min(sizes) > 11, "legible"
+    finally:
+        page.script("localStorage.clear(); delete document.documentElement.dataset.theme")
+        page.browser.set_window_size(1280, 1400)
 
 
 def test_html_in_documents_is_text(page):
     nasty = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> <b>apple</b>"
     page.classify(nasty)
-    assert page.browser.title == "mpad" and not page.all(".panel script, .panel img, .panel b")
+    assert page.browser.title == "mpad" and not page.all(".panel script, .panel img, .text b")
     assert "<script>" in page.one(".text").text
 
 
-def test_both_themes(page):
+def test_both_themes_and_the_choice_is_remembered(page):
     def colour():
         return page.browser.execute_script("return getComputedStyle(document.body).backgroundColor")
 
-    assert colour() == "rgb(255, 255, 255)"
+    assert colour() == "rgb(246, 247, 249)"
     page.one("#theme").click()
     assert colour() == "rgb(13, 17, 23)"
+    page.browser.refresh()
+    page.wait(lambda: page.all(".example"))
+    assert colour() == "rgb(13, 17, 23)", "remembered"
     page.one("#theme").click()
-    assert colour() == "rgb(255, 255, 255)"
+    assert colour() == "rgb(246, 247, 249)"
 
 
 def test_right_to_left_and_emoji_keep_their_places(page):
@@ -223,6 +460,19 @@ def test_right_to_left_and_emoji_keep_their_places(page):
     page.one("#go").click()
     page.wait(lambda: page.all(".word") and not page.one("#said").text)
     assert [word.text for word in page.all(".word")][-3:] == ["the", "apple", "saw"]
+
+
+def test_the_examples_of_the_api_run(browser, address):
+    browser.get(f"{address}/docs")
+    forms = browser.find_elements(By.CSS_SELECTOR, ".try")
+    paths = ["predict", "explain", "what-if", "healthz", "readyz", "metrics", "info"]
+    assert [form.get_attribute("data-path") for form in forms] == paths
+    for form in forms:
+        form.find_element(By.CSS_SELECTOR, "button").click()
+    answers = [form.find_element(By.CSS_SELECTOR, "pre") for form in forms]
+    WebDriverWait(browser, 20).until(lambda _: all(one.text for one in answers))
+    assert [one.text.split()[0] for one in answers] == ["200"] * len(paths), answers[2].text
+    assert any("probabilities" in one.text for one in answers)
 
 
 def test_an_error_is_shown_in_words(page):

@@ -6,6 +6,8 @@ import socket
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from tests.server.conftest import running
@@ -67,7 +69,7 @@ def test_rubbish_on_the_socket_does_not_end_it(folders):
 
 
 def test_what_cannot_be_served_is_told(tmp_path, folders, capsys):
-    from mpad.cli.main import main
+    from mpad._cli.main import main
 
     for arguments, said in (
         ([str(tmp_path / "nothing")], "no such folder"),
@@ -157,7 +159,7 @@ def test_it_is_asked_for_by_its_own_name(folders):
 
 
 def test_a_port_that_is_taken_is_told_in_our_words(folders, capsys):
-    from mpad.cli.main import main
+    from mpad._cli.main import main
 
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.MonkeyPatch.context() as patch:
         port = str(taken.getsockname()[1])
@@ -180,8 +182,6 @@ def test_headers_have_an_end(folders):
 
 
 def test_a_flood_of_requests_that_nobody_reads(folders):
-    from pathlib import Path
-
     def megabytes(process):
         status = Path(f"/proc/{process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) // 1024
@@ -211,3 +211,15 @@ def test_two_names_at_once_are_none(folders):
     with running(folders[0], "--quiet") as (address, _), connect(address) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: evil.example\r\nhost: localhost\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_torch_is_loaded_by_the_first_explanations_at_once_and_by_nothing_before(folders):
+    with running(folders[0], "--quiet") as (address, process):
+        post(address, "/predict", {"texts": "an apple"})
+        assert "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text()
+        asked = [("/explain", {"text": "an apple"}), ("/what-if", {"text": "an apple"})] * 3
+        with ThreadPoolExecutor(len(asked)) as pool:
+            answers = list(pool.map(lambda one: post(address, *one), asked))
+        assert all("model" in answer for answer in answers)
+        assert "libtorch" in Path(f"/proc/{process.pid}/maps").read_text()

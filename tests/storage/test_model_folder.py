@@ -11,9 +11,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from mpad import MPADClassifier, runtime, zoo
+from mpad._storage.model_folder import check_destination
+from mpad._storage.model_formats import FORMAT
 from mpad.errors import DamagedModel, InputError, MissingModelFile, MPADError, StoreError
-from mpad.storage.model_folder import check_destination
-from mpad.storage.model_formats import FORMAT
 
 PROBES = ["an apple a day", "the hammer and the saw", "", "unseen words here. Two sentences!"]
 

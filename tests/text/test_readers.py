@@ -7,8 +7,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from mpad._text.readers import read_documents, read_rows
 from mpad.errors import DataFileError
-from mpad.text.readers import read_documents
 
 CSV = 'text,label\n"good, very",pos\n"two\nlines",neg\n'
 
@@ -22,7 +22,7 @@ def test_csv_with_quotes_and_line_breaks(tmp_path):
 def test_named_columns(tmp_path):
     (tmp_path / "d.csv").write_text("id,blurb,stars\n1,fine,5\n")
     documents = read_documents(tmp_path / "d.csv", text="blurb", label="stars")
-    assert documents.texts == ["fine"] and documents.labels == ["5"]
+    assert documents.texts == ["fine"] and documents.labels == [5]
 
 
 def test_tsv_with_and_without_header_takes_quotes_literally(tmp_path):
@@ -39,7 +39,7 @@ def test_tsv_with_and_without_header_takes_quotes_literally(tmp_path):
 def test_json_lines(tmp_path):
     (tmp_path / "d.jsonl").write_text('{"text": "a\\u2028b", "label": 1}\n\n{"label": 0, "text": "c"}\n')
     documents = read_documents(tmp_path / "d.jsonl")
-    assert documents.texts == ["a\u2028b", "c"] and documents.labels == ["1", "0"]
+    assert documents.texts == ["a\u2028b", "c"] and documents.labels == [1, 0]
 
 
 def test_parquet(tmp_path):
@@ -103,8 +103,8 @@ def test_labels_may_be_missing_for_prediction(tmp_path):
         ("d.jsonl", b'{"text": "a", "label": ' + b"1" * 5000 + b"}", "line 1: not JSON: Exceeds the limit"),
         (
             "d.jsonl",
-            b'{"text": "a", "label": ["x"]}',
-            r"line 1: the label is list, \['x'\]; expected a string or a number",
+            b'{"text": "a", "label": {"x": 1}}',
+            r"line 1: the label is dict, \{'x': 1\}; expected a string or a number",
         ),
         ("d.jsonl", b'{"text": "a", "label": NaN}', r"line 1: the label is missing"),
         ("d.csv", b"text,label,label\na,x,y\n", "2 columns are named 'label'; rename all but one"),
@@ -150,7 +150,7 @@ def test_byte_order_marks_are_followed(tmp_path, encoding):
 
 def test_an_array_of_objects_is_read(tmp_path):
     (tmp_path / "d.json").write_text('[{"text": "a", "label": 1},\n {"text": "b", "label": 2}]')
-    assert read_documents(tmp_path / "d.json").labels == ["1", "2"]
+    assert read_documents(tmp_path / "d.json").labels == [1, 2]
 
 
 def test_parquet_holds_text(tmp_path):
@@ -172,3 +172,54 @@ def test_parquet_holds_text(tmp_path):
     bad = pyarrow.Array.from_buffers(pyarrow.string(), 1, pyarrow.array([b"\xff\xfe"]).buffers())
     with pytest.raises(DataFileError, match="not UTF-8"):
         read_documents(written(text=bad, label=["x"]))
+
+
+def test_numbers_stay_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\na,1\nb,10\nc,-2\n")
+    assert read_documents(tmp_path / "a.csv").labels == [1, 10, -2]
+    (tmp_path / "b.csv").write_text("text,label\na,01\nb,2\n")
+    assert read_documents(tmp_path / "b.csv").labels == ["01", "2"], "codes are no numbers"
+    (tmp_path / "c.csv").write_text("text,label\na,1\nb,x\n")
+    assert read_documents(tmp_path / "c.csv").labels == ["1", "x"]
+
+
+def test_many_labels(tmp_path):
+    (tmp_path / "d.csv").write_text("text,tags\na,red; blue\nb,\nc,red\n")
+    assert read_documents(tmp_path / "d.csv", separator=";").labels == [["red", "blue"], [], ["red"]]
+    (tmp_path / "d.jsonl").write_text('{"text": "a", "labels": ["x", 2]}\n{"text": "b", "labels": []}\n')
+    assert read_documents(tmp_path / "d.jsonl").labels == [["x", "2"], []]
+    (tmp_path / "e.csv").write_text("text,red,blue\na,1,0\nb,0,yes\nc,,\n")
+    assert read_documents(tmp_path / "e.csv", label=["red", "blue"]).labels == [["red"], ["blue"], []]
+    with pytest.raises(DataFileError, match="line 2: column 'text' is one of several labels: expected 0 or 1"):
+        read_documents(tmp_path / "e.csv", label=["red", "text"])
+
+
+def test_several_files_by_a_pattern(tmp_path):
+    (tmp_path / "a-1.csv").write_text("text,label\na,1\n")
+    (tmp_path / "a-2.csv").write_text("text,label\nb,x\n")
+    documents = read_documents(str(tmp_path / "a-*.csv"))
+    assert documents.texts == ["a", "b"] and documents.labels == ["1", "x"]
+    with pytest.raises(DataFileError, match="no file has a name like that"):
+        read_documents(str(tmp_path / "b-*.csv"))
+
+
+def test_all_columns_are_kept(tmp_path):
+    (tmp_path / "d.csv").write_text("id,text,label\n7,good,x\n8,bad,y\n")
+    rows = read_rows(tmp_path / "d.csv")
+    assert rows.names == ["id", "text", "label"] and rows.text_at == 1
+    assert rows.cells == [["7", "good", "x"], ["8", "bad", "y"]]
+    (tmp_path / "d.jsonl").write_text('{"id": 7, "text": "a"}\n{"text": "b"}\n')
+    assert read_rows(tmp_path / "d.jsonl").cells == [[7, "a"], [None, "b"]]
+
+
+def test_excel(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra 'excel'")
+    book = openpyxl.Workbook()
+    for row in (["text", "label"], ["good", 1], ["bad", 2], [None, None], [2024, 2]):
+        book.active.append(row)
+    book.save(tmp_path / "d.xlsx")
+    documents = read_documents(tmp_path / "d.xlsx")
+    assert documents.texts == ["good", "bad", "2024"] and documents.labels == [1, 2, 2]
+    (tmp_path / "e.xlsx").write_bytes(b"nonsense")
+    with pytest.raises(DataFileError, match="not an Excel file"):
+        read_documents(tmp_path / "e.xlsx")

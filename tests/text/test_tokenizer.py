@@ -1,11 +1,12 @@
 import re
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpad._text.tokenizer import DOCUMENT_END, KimTokenizer, as_tokenizer
 from mpad.errors import InputError
-from mpad.text.tokenizer import DOCUMENT_END, KimTokenizer, as_tokenizer
 
 
 def clean_str(string: str) -> str:
@@ -55,7 +56,9 @@ def test_offsets_give_each_word_back(name, text):
         assert cursor <= start < end
         cursor = end
         shown = text[start:end]
-        assert word.removeprefix("\\") == (shown if name == "kim-cased" else shown.lower())
+        if name == "unicode":
+            shown = normalize("NFC", re.sub("[\ufe00-\ufe0f]", "", shown.lower().replace("’", "'")))
+        assert word.removeprefix("\\") == (shown.lower() if name == "kim" else shown)
     assert tokens.sentences == sorted(tokens.sentences)
     assert sorted(set(tokens.sentences)) == list(range(len(set(tokens.sentences))))
 
@@ -79,7 +82,7 @@ def test_sentences_end_at_marks_before_space_and_at_blank_lines():
 def test_other_scripts():
     tokenizer = as_tokenizer("unicode")
     assert tokenizer.words("नमस्ते दुनिया") == ["नमस्ते", "दुनिया"]  # vowel signs stay inside words
-    assert tokenizer.words("我爱你 Привет l’été 😀!") == ["我", "爱", "你", "привет", "l’été", "😀", "!"]
+    assert tokenizer.words("我爱你 Привет l’été 😀!") == ["我", "爱", "你", "привет", "l'été", "😀", "!"]
     assert tokenizer.trace("你好。再见。").sentences == [0, 0, 1, 1]
 
 
@@ -105,7 +108,7 @@ def test_a_tokenizer_by_module_and_name():
 
 
 @pytest.mark.parametrize(
-    ("choice", "said"), [("klm", "known: kim, kim-cased, unicode"), (3, "a name or a function, not int")]
+    ("choice", "said"), [("klm", "known: auto, kim, kim-cased, unicode"), (3, "a name or a function, not int")]
 )
 def test_unknown_tokenizers(choice, said):
     with pytest.raises(InputError, match=said):

@@ -7,14 +7,14 @@ import torch
 from tests.training.test_stack import tasks
 
 from mpad import MPADClassifier, zoo
+from mpad._training import loop
+from mpad._training.batches import StaticGraphBatches, StaticSequenceBatches
+from mpad._training.engine import Engine, find_engine
+from mpad._training.loop import train, train_in_turn
 from mpad.estimators.cross_validation import cross_validate
 from mpad.estimators.presets import PRESETS
 from mpad.models.baselines import BASELINES
 from mpad.nn.config import VARIANTS
-from mpad.training import loop
-from mpad.training.batches import StaticGraphBatches, StaticSequenceBatches
-from mpad.training.engine import Engine, find_engine
-from mpad.training.loop import train, train_in_turn
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 READING_WORDS = [name for name, (network, _) in BASELINES.items() if not network.reads_trees]
@@ -82,6 +82,21 @@ def test_sequences_in_static_shapes(name, fruit_corpus, request):
     assert len(plain) == len(static)
     for one, other in zip(plain, static, strict=True):
         assert one == pytest.approx(other, abs=2e-3)
+
+
+@pytest.mark.parametrize("variant", ["mpad", "path"])
+def test_features_of_nodes_in_static_shapes(variant, tiny_transformer, fruit_corpus, request, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = {"hidden": 8, "max_epochs": 3, "batch_size": 16, "preset": "paper", "random_state": 0, "device": "cpu"}
+    estimator = MPADClassifier(variant, features=tiny_transformer, **options)
+
+    def reports():
+        results = cross_validate(estimator, *fruit_corpus, cv=2)
+        return [(one.train_loss, one.validation_loss) for result in results for one in result.reports]
+
+    plain = reports()
+    engines = request.getfixturevalue("static_shapes")
+    assert reports() == [pytest.approx(one, abs=1e-4) for one in plain] and len(engines) == 1
 
 
 def test_the_next_fold_moves_into_the_same_tensors(fruit_corpus, static_shapes):

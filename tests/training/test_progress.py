@@ -1,4 +1,4 @@
-from mpad.training.progress import EpochReport
+from mpad._training.progress import EpochReport
 
 
 def test_one_aligned_line():

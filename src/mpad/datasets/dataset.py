@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mpad.text.readers import Documents
+from mpad._text.readers import Documents
 
 
 @dataclass(frozen=True)

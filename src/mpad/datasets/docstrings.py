@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 from zlib import crc32
 
+from mpad._text.readers import Documents
 from mpad.datasets.dataset import Dataset
-from mpad.text.readers import Documents
 
 AREAS: dict[str, tuple[str, ...]] = {
     "arrays": ("numpy",),

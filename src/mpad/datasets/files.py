@@ -8,13 +8,14 @@ import os
 import re
 from pathlib import Path
 
+from mpad._io.archives import unpacked
+from mpad._io.atomic import write_file
+from mpad._io.cache import cache_folder
+from mpad._io.encoding import decode, split_lines
+from mpad._text.readers import Documents
 from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.dataset import Dataset
 from mpad.errors import DataFileError, MissingDataset
-from mpad.io.archives import unpacked
-from mpad.io.atomic import write_file
-from mpad.io.encoding import decode, split_lines
-from mpad.text.readers import Documents
 
 _BREAKS = re.compile(r"[\t\r\n]+ *")  # a document is a line
 _ENDINGS = (".tsv", ".tsv.xz", ".tsv.gz")
@@ -22,7 +23,7 @@ _ENDINGS = (".tsv", ".tsv.xz", ".tsv.gz")
 
 def data_folders() -> list[Path]:
     """Where datasets are looked for, in order; imported ones are written to the first."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpad"
+    cache = cache_folder()
     named = os.environ.get("MPAD_DATA")
     return [Path(named).expanduser(), cache] if named else [cache]
 

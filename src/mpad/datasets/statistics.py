@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mpad._text.readers import Documents
+from mpad._text.tokenizer import KimTokenizer, as_tokenizer
+from mpad._text.vector_files import read_rows
+from mpad._text.vocabulary import EncodedCorpus, learn_vocabulary
 from mpad.datasets.dataset import Dataset
-from mpad.text.readers import Documents
-from mpad.text.tokenizer import KimTokenizer, as_tokenizer
-from mpad.text.vector_files import read_rows
-from mpad.text.vocabulary import EncodedCorpus, learn_vocabulary
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The Stanford sentiment treebank as trees, for models that read those: `<folder>/sst_trees/{train,dev,test}.txt`."""
 
+from mpad._io.archives import unpacked
+from mpad._io.encoding import decode, split_lines
+from mpad._text.readers import Documents
 from mpad.datasets.dataset import Dataset
 from mpad.datasets.files import data_folders
 from mpad.errors import InputError, MissingDataset
-from mpad.io.archives import unpacked
-from mpad.io.encoding import decode, split_lines
-from mpad.text.readers import Documents
 
 _FOLDER = "sst_trees"
 _CLASSES = {"sst1": {grade: grade for grade in "01234"}, "sst2": {"0": "0", "1": "0", "3": "1", "4": "1"}}

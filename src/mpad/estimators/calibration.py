@@ -1,5 +1,6 @@
 """Whether probabilities mean what they say: calibration error, reliability, and accuracy of the surest answers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.extras import require
+from mpad._extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,15 +45,34 @@ class Calibration:
         counts = np.maximum((_COVERAGES * len(right)).round().astype(int), 1)
         return _COVERAGES, np.cumsum(right)[counts - 1] / counts
 
-    def plot(self, path: Path) -> None:
-        """Draw both to a file."""
-        figure = require("matplotlib.figure", extra="plots").Figure(figsize=(9, 4), layout="constrained")
-        axes = figure.subplots(1, 2)
-        _draw_reliability(axes[0], self)
-        shares, accuracy = self.coverage()
-        axes[1].plot(100 * shares, 100 * accuracy, marker="o", markersize=3)
-        axes[1].set(xlabel="answered, surest first (%)", ylabel="accuracy (%)", title="accuracy and coverage")
-        figure.savefig(path, dpi=150)
+
+def plot_evaluation(
+    path: Path, classes: Sequence[str], matrix: NDArray[np.int64], calibration: Calibration | None
+) -> None:
+    """Draw confusions (rows: true, columns: predicted) and, of a model with probabilities, how far these hold."""
+    panels = 1 if calibration is None else 3
+    figure = require("matplotlib.figure", extra="plots").Figure(figsize=(4.6 * panels, 4.4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    _draw_confusions(axes[0], classes, matrix)
+    if calibration is not None:
+        _draw_reliability(axes[1], calibration)
+        shares, accuracy = calibration.coverage()
+        axes[2].plot(100 * shares, 100 * accuracy, marker="o", markersize=3)
+        axes[2].set(xlabel="answered, surest first (%)", ylabel="accuracy (%)", title="accuracy and coverage")
+    figure.savefig(path, dpi=150)
+
+
+def _draw_confusions(axes: "Axes", classes: Sequence[str], matrix: NDArray[np.int64]) -> None:
+    shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
+    axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
+    size = 8 if len(classes) <= 12 else 5
+    names = [name if len(name) <= 16 else name[:15] + "…" for name in classes]
+    axes.set_xticks(range(len(classes)), names, rotation=90, fontsize=size)
+    axes.set_yticks(range(len(classes)), names, fontsize=size)
+    axes.set(xlabel="predicted", ylabel="true", title="confusions")
+    for row, column in zip(*np.nonzero(matrix), strict=True):
+        colour = "white" if shares[row, column] > 0.5 else "black"
+        axes.text(column, row, str(matrix[row, column]), ha="center", va="center", fontsize=size, color=colour)
 
 
 def _draw_reliability(axes: "Axes", calibration: Calibration) -> None:

@@ -1,30 +1,35 @@
 """The front door: MPADClassifier, a scikit-learn estimator."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.estimators.linear_part import LinearPart, fit_linear_part, fit_temperature
+from mpad._labels import Labels
+from mpad._pipeline.document_model import DocumentModel
+from mpad._pipeline.text_model import TextModel
+from mpad._streaming.options import StreamOptions
+from mpad._text.contextual import WORDS, Transformer, chosen_transformer
+from mpad._text.distilled import AUTO
+from mpad._text.streams import Columns
+from mpad._text.tokenizer import Tokenizer
+from mpad._text.vocabulary import Vocabulary
+from mpad._training.config import TrainingConfig
+from mpad._training.device import find_device
+from mpad._training.progress import Sink
+from mpad._training.task import Task
+from mpad.estimators.joining import HeldOutFit, calibrated
+from mpad.estimators.linear_part import fit_linear_part
+from mpad.estimators.members import TrainingData, check_members, held_out_logits, trained_model
 from mpad.estimators.presets import DEFAULT_PRESET, find_preset
 from mpad.estimators.text_classifier import TextClassifier
 from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
-from mpad.graph.packed import PackedGraphs
-from mpad.labels import Labels
 from mpad.models.mpad import MPAD
 from mpad.models.network import Network
 from mpad.nn.config import MPADConfig, Variant
-from mpad.pipeline.document_model import DocumentModel
-from mpad.pipeline.text_model import TextModel
-from mpad.text.distilled import AUTO
-from mpad.text.tokenizer import Tokenizer
-from mpad.text.vocabulary import Vocabulary
-from mpad.training.config import TrainingConfig
 
 
 class MPADClassifier(TextClassifier):
@@ -32,44 +37,93 @@ class MPADClassifier(TextClassifier):
 
     Parameters
     ----------
-    variant : "mpad" (a graph a document), or "sentence-att", "clique", "path" (a graph a sentence)
-    preset : "best" (what does best on validation data), "paper" (the paper's equations) or "authors" (their published
-        code's network)
-    steps : rounds of messages at each level
-    hidden : width of node states and document vectors
-    window : words that co-occur stand less than this many places apart
-    directed, weighting : whether edges point with the text; what a co-occurrence adds, "count" or "distance"
-    master_node, master_skip : a node linked to all words; whether its state bypasses attention
-    renormalise : average over neighbours (True) or sum (False)
-    combine : "gru", or "identity": a node's state is its message alone
-    tokenizer : "kim", "kim-cased", "unicode", or a function from a text to its words
-    potentials : whether a linear part stands beside the network, a score for each word and pair of words; "auto": as
-        the preset says
-    vectors : "auto": distilled from a sentence transformer that is installed (the extra "vectors"), else learnt; the
-        name or folder of a Model2Vec or sentence-transformers model; a file of word vectors; "corpus": word2vec
-        trained on X; a list of these, side by side; None: learnt with the network
-    vector_size : width of vectors that are learnt or trained on X
-    extra_words : words, or pieces of words, beyond those of X, that the model keeps for documents to come
-    min_count : words of X seen less often share the rows of unknown words
-    max_epochs, patience : epochs at most; epochs without a better validation accuracy before stopping, or None; "auto":
-        as the preset says
-    batch_size, learning_rate, dropout : as usual; "auto": as the preset says
-    validation_fraction : share of X held out to choose the best epoch, and what network and linear part count; 0 keeps
-        the epoch best on X itself
-    class_weight : None, "balanced", or a dict from label to weight
-    device : "auto", or a torch device such as "cpu" or "cuda"
-    random_state : an int for results that repeat, to the last bit on a CPU with the same number of threads (torch's
-        sums, and ours, depend on how many share them); on a GPU sums may differ in their last digits
-    verbose : a line an epoch on standard error
+    variant : {"mpad", "sentence-att", "clique", "path"}
+        A graph a document, or a graph a sentence and a network over the sentences.
+    preset : {"best", "paper", "authors"}
+        What does best on validation data, the paper's equations, or the network of the authors' published code.
+    steps : int
+        Rounds of messages at each level.
+    hidden : int
+        Width of node states and document vectors.
+    window : int
+        Words that co-occur stand less than this many places apart.
+    directed : bool
+        Whether edges point with the text.
+    weighting : {"count", "distance"}
+        What a co-occurrence adds to an edge: 1, or 1 / distance.
+    master_node : bool
+        Whether a node is linked to all words.
+    master_skip : bool
+        Whether the master node's state bypasses attention.
+    renormalise : bool
+        Average over neighbours, or sum.
+    combine : {"gru", "identity"}
+        "identity": a node's state is its message alone.
+    potentials : bool or "auto"
+        Whether a linear part stands beside the network, a score for each word and pair of words. "auto": as the preset
+        says.
+    members : int
+        Networks that are trained apart, each with a held-out part of its own, and answer together: the mean of their
+        logits. How far they differ says how sure an answer is: `predict_proba(X, return_std=True)`.
+    tokenizer : str or callable
+        "auto": by the letters of X, "kim" (the paper's, for ASCII) or "unicode" (every script, emoji); one of these,
+        "kim-cased", or a function from a text to its words.
+    vectors : str, path, list of these, or None
+        "auto": distilled from a sentence transformer that is installed (the extra "vectors"), else learnt. The name or
+        folder of a Model2Vec or sentence-transformers model; a file of word vectors; "corpus": word2vec trained on X;
+        several, side by side; None: learnt with the network.
+    features : str or path
+        What a node starts from. "words": its word's vector. "minilm", or the folder of another sentence transformer:
+        the mean of the word's states in that, where it stands in this document (or sentence); `vectors` are not used.
+        Slower by orders of magnitude; the transformer is not saved with the model.
+    vector_size : int
+        Width of vectors that are learnt or trained on X.
+    extra_words : int
+        Words, or pieces of words, beyond those of X, that the model keeps for documents to come.
+    min_count : int
+        Words of X seen less often share the rows of unknown words.
+    max_epochs : int or "auto"
+        Epochs at most. "auto", here and below: as the preset says.
+    patience : int, None or "auto"
+        Epochs without a better validation accuracy before stopping; None: never.
+    batch_size : int or "auto"
+        Documents a step.
+    learning_rate : float or "auto"
+        Adam's.
+    dropout : float
+        Share of activations that are dropped while training.
+    validation_fraction : float
+        Share of X held out to choose the best epoch, and what network and linear part count; 0 keeps the epoch best on
+        X itself.
+    class_weight : None, "balanced" or dict
+        Weight of each label in the loss.
+    device : str
+        "auto", or a torch device such as "cpu" or "cuda".
+    random_state : int, RandomState or None
+        An int for results that repeat, to the last bit on a CPU with the same number of threads (torch's sums, and
+        ours, depend on how many share them); on a GPU sums may differ in their last digits.
+    warm_start : bool
+        Whether another `fit` goes on from the weights that are there. Classes stay the same, and documents that they
+        were learnt from are not held out again.
+    verbose : bool or "auto"
+        Whether to show a bar, or a line an epoch where there is no terminal, and then the accuracies on held-out
+        documents. "auto": on terminals and in notebooks.
 
     Attributes
     ----------
-    classes_ : the labels, in the order of the columns of `predict_proba`
-    history_ : one report an epoch
-    best_epoch_, n_iter_ : the epoch whose weights were kept; epochs run
-    held_out_accuracy_ : on held-out documents, of the model ("mpad") and of what it was compared with; a model with
-        potentials has these alone
-    answers_by_ : "mpad", or "tfidf-svm" or "linear-stack" where that alone is clearly better on held-out documents
+    classes_ : ndarray
+        The labels, in the order of the columns of `predict_proba`.
+    history_ : list
+        One report an epoch.
+    best_epoch_ : int
+        The epoch whose weights were kept.
+    n_iter_ : int
+        Epochs run.
+    held_out_accuracy_ : dict
+        On held-out documents, of the model ("mpad") and of what it was compared with. A model with potentials has these
+        alone.
+    answers_by_ : str
+        "mpad", or "tfidf-svm" or "linear-stack" where that alone is clearly better on held-out documents.
 
     """
 
@@ -88,8 +142,10 @@ class MPADClassifier(TextClassifier):
         renormalise: bool = True,
         combine: Literal["gru", "identity"] = "gru",
         potentials: bool | Literal["auto"] = "auto",
-        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "kim",
+        members: int = 1,
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "auto",
         vectors: str | Path | Sequence[str | Path] | None = AUTO,
+        features: str | Path = WORDS,
         vector_size: int = 100,
         extra_words: int = 50_000,
         min_count: int = 1,
@@ -102,7 +158,8 @@ class MPADClassifier(TextClassifier):
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
+        warm_start: bool = False,
+        verbose: bool | Literal["auto"] = "auto",
     ) -> None:
         self.variant = variant
         self.preset = preset
@@ -116,8 +173,10 @@ class MPADClassifier(TextClassifier):
         self.renormalise = renormalise
         self.combine = combine
         self.potentials = potentials
+        self.members = members
         self.tokenizer = tokenizer
         self.vectors = vectors
+        self.features = features
         self.vector_size = vector_size
         self.extra_words = extra_words
         self.min_count = min_count
@@ -130,6 +189,7 @@ class MPADClassifier(TextClassifier):
         self.class_weight = class_weight
         self.device = device
         self.random_state = random_state
+        self.warm_start = warm_start
         self.verbose = verbose
 
     def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
@@ -169,48 +229,82 @@ class MPADClassifier(TextClassifier):
     ) -> DocumentModel:
         assert isinstance(network, MPAD)
         graph_config = GraphConfig(self.window, self.directed, self.weighting)
-        return DocumentModel(tokenizer, vocabulary, graph_config, network, labels)
+        transformer = self._transformer
+        if transformer is not None:
+            network = network.to(find_device(self.device))  # where the transformer runs, too
+        return DocumentModel(tokenizer, vocabulary, graph_config, network, labels, transformer=transformer)
+
+    @property
+    def _transformer(self) -> Transformer | None:
+        return chosen_transformer(self.features)
+
+    @property
+    def _members(self) -> int:
+        return check_members(self.members)
 
     def _complete(
-        self,
-        model: TextModel,
-        packed: PackedGraphs,
-        targets: NDArray[Any],
-        weights: NDArray[np.float32],
-        chosen: NDArray[np.int64],
-        held: NDArray[np.int64],
-        seed: int,
-    ) -> tuple[TextModel, LinearPart | None]:
-        wanted = find_preset(self.preset).potentials if self.potentials == "auto" else self.potentials
+        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int
+    ) -> tuple[TextModel, HeldOutFit]:
+        seen, held, logits = held_out_logits(model, tasks, data.packed)
+        model = trained_model(model, tasks)
         assert isinstance(model, DocumentModel)
-        documents = np.concatenate([chosen, held])
-        network = model.network_logits(packed, held)
-        if not wanted:
-            model.network.scale_logits(fit_temperature(network, targets[held]))
-            return model, None
-        vectors = model.network.vectors.detach().cpu().numpy()
-        part = fit_linear_part(
-            packed,
-            documents,
-            targets[documents],
-            weights[documents],
-            len(model.labels),
-            model.vocabulary.seen,
-            vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16),
-            np.arange(len(chosen), len(documents)),
-            network,
-            seed,
-        )
-        return replace(model, potentials=part.potentials), part
+        fitted = None
+        if self._wants_potentials:
+            documents = np.concatenate([seen, held])
+            vectors = model.network.vectors.detach().cpu().numpy()
+            fitted = fit_linear_part(
+                data.packed,
+                documents,
+                data.targets[documents],
+                data.weights[documents],
+                len(model.labels),
+                model.vocabulary.seen,
+                vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16),
+                np.arange(len(seen), len(documents)),
+                logits,
+                seed,
+            )
+        return calibrated(model, fitted, logits, data.targets[held])
 
-    def explain(self, text: str, label: Any = None, method: str = DEFAULT) -> Explanation:
+    @property
+    def _wants_potentials(self) -> bool:
+        return find_preset(self.preset).potentials if self.potentials == "auto" else self.potentials
+
+    def fit_stream(
+        self,
+        data: Any,
+        *,
+        text: str | None = None,
+        label: str | Sequence[str] | None = None,
+        separator: str | None = None,
+        options: StreamOptions | None = None,
+        sink: Sink | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+    ) -> Self:
+        """Learn from documents that need not fit into memory: Parquet, CSV, JSON lines, or a Hugging Face dataset.
+
+        `data` is a file, a pattern such as "corpus/*.parquet", or a `datasets.Dataset`; `text`, `label` and `separator`
+        name its columns as in `read_documents`. Packed graphs are kept on disk. Where `torchrun` has started several
+        processes, each learns from its share, and all end with the same model.
+        """
+        from mpad.estimators.out_of_core import fit_stream  # here: most never need it
+
+        named = label if label is None or isinstance(label, str) else tuple(label)
+        columns = Columns(text, named, separator)
+        fit_stream(self, data, columns, options or StreamOptions(), sink, checkpoint, resume)
+        return self
+
+    def explain(self, text: str, label: Any = None, method: str = DEFAULT, unit: str = "occurrence") -> Explanation:
         """Say why: a weight for every word, pair of words and sentence.
 
         `label` is the class to explain, by default the predicted one. By "gradients" a weight is a part's share of how
         far the class's log-odds rise while the document fades in, by "occlusion" how far they fall without
-        the part, by "attention" where the network looked.
+        the part, by "attention" where the network looked. Occlusion takes out one "occurrence" of a word at a time,
+        or with `unit="word"` all of them, which then share the weight. Where features come from a transformer, their
+        states in the whole text stay as they are: it is the network's use of them that is explained.
         """
         from mpad.explain import explain  # here, so that answering does not wait for it
 
         check_is_fitted(self)
-        return explain(self.model_, text, label, method)
+        return explain(self.model_, text, label, method, unit=unit)

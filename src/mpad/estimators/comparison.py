@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t
 from sklearn.base import clone
-from sklearn.metrics import f1_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.utils import get_tags
 
+from mpad._inputs import as_examples
+from mpad._labels import label_names, learn_labels
 from mpad.errors import InputError
-from mpad.inputs import as_examples
+from mpad.estimators.cross_validation import shuffled_folds
 
 
 @dataclass(frozen=True)
@@ -23,18 +25,19 @@ class Scores:
     """What a model came to over the folds."""
 
     name: str
-    accuracy: NDArray[np.float64]  # (folds,)
-    macro_f1: NDArray[np.float64]  # (folds,)
+    accuracy: NDArray[np.float64]  # (folds,) share of right documents; of many labels, right in all of them
+    micro_f1: NDArray[np.float64]  # (folds,) of all labels together; of one label a document, that is the accuracy
+    macro_f1: NDArray[np.float64]  # (folds,) mean over the labels
     fit_seconds: NDArray[np.float64]  # (folds,)
     documents_a_second: float  # predicted
     megabytes: float  # of the saved model
-    p_value: float | None  # that it differs from the first model by chance; None for the first
+    p_value: float | None  # that its micro-F1 differs from the first model's by chance; None for the first
 
     @property
     def margin(self) -> float:
-        """Half of the 95 % interval of the mean accuracy."""
-        n = len(self.accuracy)
-        return float(t.ppf(0.975, n - 1) * self.accuracy.std(ddof=1) / n**0.5)
+        """Half of the 95 % interval of the mean micro-F1."""
+        n = len(self.micro_f1)
+        return float(t.ppf(0.975, n - 1) * self.micro_f1.std(ddof=1) / n**0.5)
 
 
 def compare(
@@ -46,18 +49,26 @@ def compare(
     seed: int = 0,
     done: Callable[[str, int], None] = lambda name, fold: None,
 ) -> list[Scores]:
-    """Fit and test every estimator on the same stratified folds; `done` hears of each fold.
+    """Fit and test every estimator on the same folds; `done` is called after each.
+
+    With one label a document folds are stratified. For many, y has lists of labels, or 0 and 1 by column.
 
     The p-values are those of the paired t-test over folds with Nadeau and Bengio's correction: folds share most of
     their training documents, and the plain test would find differences where there are none.
     """
+    names = label_names(y)
     texts, truth = as_examples(X, y)
     if not models:
         raise InputError("expected at least one model to compare")
-    rarest = np.unique(truth, return_counts=True)[1].min()
-    if not 2 <= folds <= rarest:
-        raise InputError(f"folds must be from 2 to {rarest}, the documents of the rarest class, not {folds}")
-    splits = list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth))
+    labels = learn_labels(truth, names)
+    if labels.multilabel:
+        check_many_labels(models)
+        truth, most, of = labels.as_predicted(truth), len(truth), "documents"
+    else:
+        most, of = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
+    if not 2 <= folds <= most:
+        raise InputError(f"folds must be from 2 to {most}, the {of}, not {folds}")
+    splits = list(shuffled_folds(folds, truth, seed).split(truth, truth))
     result: list[Scores] = []
     for name, model in models.items():
         rows, size = [], 0.0
@@ -67,24 +78,34 @@ def compare(
             if fold == 0:
                 size = _megabytes(fitted)
             done(name, fold)
-        accuracy, f1, fit, predict = np.array(rows).T
-        p_value = _p_value(accuracy - result[0].accuracy, len(splits[0][1]) / len(splits[0][0])) if result else None
+        accuracy, micro, macro, fit, predict = np.array(rows).T
+        p_value = _p_value(micro - result[0].micro_f1, len(splits[0][1]) / len(splits[0][0])) if result else None
         speed = len(texts) / float(predict.sum())
-        result.append(Scores(name, accuracy, f1, fit, speed, size, p_value))
+        result.append(Scores(name, accuracy, micro, macro, fit, speed, size, p_value))
     return result
+
+
+def check_many_labels(models: Mapping[str, Any]) -> None:
+    """Refuse estimators that give one label a document, by name."""
+    unable = [name for name, model in models.items() if not get_tags(model).classifier_tags.multi_label]
+    if unable:
+        raise InputError(f"documents have many labels, but these models give one: {', '.join(unable)}; leave them out")
 
 
 def _run(
     model: Any, texts: list[str], truth: NDArray[Any], training: NDArray[Any], test: NDArray[Any]
 ) -> tuple[Any, tuple[float, ...]]:
-    """A fitted clone, and its accuracy, macro-F1, and seconds to fit and to predict."""
+    """A fitted clone, and its accuracy, micro-F1, macro-F1, and seconds to fit and to predict."""
     start = time.perf_counter()
     fitted = clone(model).fit([texts[row] for row in training], truth[training])
     learnt = time.perf_counter()
     predicted = fitted.predict([texts[row] for row in test])
     end = time.perf_counter()
-    accuracy = float(np.mean(predicted == truth[test]))
-    return fitted, (accuracy, float(f1_score(truth[test], predicted, average="macro")), learnt - start, end - learnt)
+    accuracy = micro = float(accuracy_score(truth[test], predicted))
+    macro = float(f1_score(truth[test], predicted, average="macro", zero_division=0.0))
+    if truth.ndim == 2:
+        micro = float(f1_score(truth[test], predicted, average="micro", zero_division=0.0))
+    return fitted, (accuracy, micro, macro, learnt - start, end - learnt)
 
 
 def _megabytes(fitted: Any) -> float:

@@ -2,28 +2,29 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
-from torch import Tensor
+from sklearn.model_selection import BaseCrossValidator, KFold, StratifiedKFold
 
+from mpad._inputs import as_examples, as_seed
+from mpad._inspection import warn_of_labels
+from mpad._labels import label_names, learn_labels
+from mpad._pipeline.text_model import TextModel
+from mpad._training.device import find_device
+from mpad._training.engine import evaluate
+from mpad._training.examples import Examples
+from mpad._training.loop import train_in_turn
+from mpad._training.progress import EpochReport, Sink, silent
+from mpad._training.task import Task
 from mpad.errors import InputError
+from mpad.estimators.label_scores import LabelScores
+from mpad.estimators.members import TrainingData, make_tasks
 from mpad.estimators.text_classifier import TextClassifier
-from mpad.inputs import as_examples, as_seed
-from mpad.inspection import warn_of_labels
-from mpad.labels import Labels, learn_labels
-from mpad.text.vectors import random_rows
-from mpad.training.device import find_device
-from mpad.training.engine import evaluate
-from mpad.training.examples import Corpus, Examples, make_examples
-from mpad.training.holdout import hold_out
-from mpad.training.loop import train_in_turn
-from mpad.training.progress import EpochReport, Sink, silent
-from mpad.training.task import Task
+from mpad.estimators.untrained import untrained_model
 
 Rows = NDArray[np.int64]
 Fold = tuple[Rows, Rows | None, Rows]  # training rows, those that choose the epoch where they are given, test rows
@@ -38,8 +39,9 @@ class FoldResult:
     setting: int  # place among the estimators given
     fold: int
     estimator: TextClassifier  # fitted on the fold
-    validation_accuracy: float
+    validation_accuracy: float  # of many labels a document, the share of right cells of documents and labels
     test_accuracy: float
+    test_f1: tuple[float, float] | None  # micro and macro, of many labels a document; None of one
     best_epoch: int
     seconds: float  # of training, of all models that trained together
     together: int  # how many that were
@@ -59,7 +61,8 @@ def cross_validate(
     """Train and test every estimator on every fold, all at the same time where that is faster.
 
     `estimators`, one or several, may differ in their random state, learning rate, dropout, patience and class
-    weights; the rest is one architecture. `cv` is a number of stratified folds, a scikit-learn splitter, or pairs of
+    weights; the rest is one architecture. `cv` is a number of folds, stratified where
+    a document has one label, a scikit-learn splitter, or pairs of
     training and test rows; of each training part a share is then held out to choose the epoch. Triples of training,
     validation and test rows say which documents choose it. Test accuracy is reported every epoch; with `watch=False`
     it is measured once, of the epoch that was chosen, which is faster where the test part is large.
@@ -83,53 +86,63 @@ def cross_validate_in_turn(
     """The same, each result as soon as it is there: all at once where all train together, else one by one."""
     settings = [estimators] if isinstance(estimators, TextClassifier) else list(estimators)
     _check_alike(settings)
+    names = label_names(y)
     texts, truth = as_examples(X, y)
-    labels = learn_labels(truth)
+    labels = learn_labels(truth, names)
     warn_of_labels(labels, truth)
-    targets = labels.encode(truth)
+    targets, ones = labels.encode(truth), np.ones(len(texts), np.float32)
     seeds = [as_seed(setting.random_state) for setting in settings]
-    folds = _folds(cv, texts, truth, seeds[0])
-    shared, packed = settings[0]._build(texts, labels, seeds[0], never_tested(len(texts), folds))
+    folds = _folds(cv, texts, targets, seeds[0])
+    shared, packed = untrained_model(settings[0], texts, labels, seeds[0], never_tested(len(texts), folds))
     device = find_device(settings[0].device)
     corpus = shared.tensors(packed, device)
-    vectors = shared.network.vectors.detach().to(device)
-    tasks = [
-        _task(setting, seed, corpus, targets, labels, vectors, fold)
-        for setting, seed in zip(settings, seeds, strict=True)
-        for fold in folds
+    runs = [
+        _Run(number, fold, *_tasks(setting, seed, shared, TrainingData(packed, corpus, targets, ones), rows))
+        for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True))
+        for fold, rows in enumerate(folds)
     ]
-    trained = train_in_turn(tasks if watch else [replace(task, watched=None) for task in tasks], sink)
-    for number, (task, history) in enumerate(zip(tasks, trained, strict=True)):
-        setting, fold = divmod(number, len(folds))
+    tasks = [task if watch else replace(task, watched=None) for run in runs for task in run.tasks]
+    trained = train_in_turn(tasks, sink)
+    for run in runs:
+        histories = list(islice(trained, len(run.tasks)))
+        history, (setting, fold) = histories[0], (run.setting, run.fold)
         best = history.reports[history.best_epoch - 1]
         estimator = clone(settings[setting])
-        chosen, held = (_places(part) for part in (task.examples, task.validation))
-        weights = np.ones(len(targets), np.float32)
-        weights[chosen] = task.examples.weights.cpu().numpy()
-        model = shared.with_network(task.network)
-        whole, linear = estimator._complete(model, packed, targets, weights, chosen, held, seeds[setting])
-        estimator._remember(whole, history, linear)
-        if whole is not model:
-            test_accuracy = whole.accuracy(packed, targets, folds[fold][2])
+        model, fitted = estimator._complete(shared, run.data, run.tasks, seeds[setting])
+        estimator._remember(model, fitted, histories)
+        if len(run.tasks) > 1 or fitted.potentials is not None:
+            test_accuracy = model.accuracy(packed, targets, folds[fold][2])
         else:
-            test_accuracy = best.watched_accuracy if watch else evaluate(task.network, _watched(task))[1]
+            test_accuracy = best.watched_accuracy if watch else evaluate(model.network, _watched(run.tasks[0]))[1]
         yield FoldResult(
             setting=setting,
             fold=fold,
             estimator=estimator,
             validation_accuracy=estimator.held_out_accuracy_.get("mpad", best.validation_accuracy),
             test_accuracy=float(test_accuracy or 0.0),
+            test_f1=_test_f1(model, packed, targets, folds[fold][2]) if labels.multilabel else None,
             best_epoch=history.best_epoch,
-            seconds=history.seconds,
+            seconds=history.seconds if history.together > 1 else sum(each.seconds for each in histories),
             together=history.together,
             reports=tuple(history.reports),
             test=folds[fold][2],
         )
 
 
-def _places(examples: Examples | None) -> Rows:
-    """Documents of some examples."""
-    return np.zeros(0, np.int64) if examples is None else examples.documents.cpu().numpy()
+@dataclass(frozen=True)
+class _Run:
+    """One fold of one setting: its data, and a task for each of its networks."""
+
+    setting: int
+    fold: int
+    data: TrainingData
+    tasks: list[Task]
+
+
+def _test_f1(model: TextModel, packed: Any, targets: NDArray[Any], test: Rows) -> tuple[float, float]:
+    given = model.labels.decide(model.answer(packed).logits[test]) > 0
+    scores = LabelScores([str(name) for name in model.labels.classes], targets[test] > 0.5, given)
+    return scores.micro_f1.value, scores.macro_f1.value
 
 
 def _watched(task: Task) -> Examples:
@@ -145,32 +158,15 @@ def never_tested(n: int, folds: Sequence[Fold]) -> Rows:
     return np.flatnonzero(~tested) if not tested.all() else np.arange(n)
 
 
-def _task(
-    setting: TextClassifier,
-    seed: int,
-    corpus: Corpus,
-    targets: NDArray[Any],
-    labels: Labels,
-    vectors: Tensor,
-    fold: Fold,
-) -> Task:
-    """One fold of one setting: its own network over the shared corpus and vectors."""
+def _tasks(
+    setting: TextClassifier, seed: int, model: TextModel, data: TrainingData, fold: Fold
+) -> tuple[TrainingData, list[Task]]:
+    """One fold of one setting: its own networks over the shared corpus and vectors."""
     chosen, held, test = fold
-    weights = np.ones(len(targets), np.float32)
-    weights[chosen] = labels.weights(setting.class_weight, targets[chosen])
-    if held is None:
-        chosen, held = (chosen[part] for part in hold_out(targets[chosen], setting.validation_fraction, seed))
-    network = setting._network(len(labels), vectors.shape[0], vectors.shape[1], seed).to(corpus.device)
-    if setting._learns_vectors:  # learnt from scratch, each model from rows of its own
-        vectors = torch.from_numpy(random_rows(vectors.shape[0], vectors.shape[1], seed)).to(corpus.device)
-    network.set_vectors(vectors)
-    return Task(
-        network,
-        make_examples(corpus, chosen, targets, weights),
-        make_examples(corpus, held, targets) if len(held) else None,
-        setting._training_config(seed, len(targets)),
-        watched=make_examples(corpus, test, targets),
-    )
+    weights = data.weights.copy()
+    weights[chosen] = model.labels.weights(setting.class_weight, data.targets[chosen])
+    weighed = replace(data, weights=weights)
+    return weighed, make_tasks(setting, model, weighed, chosen, held, seed, test)
 
 
 def _check_alike(settings: Sequence[TextClassifier]) -> None:
@@ -187,11 +183,17 @@ def _check_alike(settings: Sequence[TextClassifier]) -> None:
             )
 
 
+def shuffled_folds(n: int, targets: NDArray[Any], seed: int) -> BaseCrossValidator:
+    """Folds with classes spread evenly; of many labels a document (a matrix), by chance alone."""
+    splitter = KFold if targets.ndim == 2 else StratifiedKFold
+    return splitter(n, shuffle=True, random_state=seed)
+
+
 def _folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int) -> list[Fold]:
     if isinstance(cv, int):
         if cv < 2:
             raise InputError(f"cv must be at least 2 folds, not {cv}")
-        cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
+        cv = shuffled_folds(cv, y, seed)
     folds: list[Fold] = []
     for number, parts in enumerate(cv.split(texts, y) if hasattr(cv, "split") else cv):
         if len(parts) not in (2, 3):

@@ -17,33 +17,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from mpad.estimators.joining import HeldOutFit, join_parts
 from mpad.estimators.linear_features import Doubles, Features, Rows
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import Potentials, both_classes
-from mpad.labels import rightness
 
 _LIBLINEAR = Lock()
 _FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; of more documents than that, fewer
-_USUAL = np.log([0.8, 0.5, 0.35])  # what SVM, regression and network count, as far as held-out documents do not tell
 
 
 @dataclass(frozen=True)
-class LinearPart:
-    """What was fitted, and how well each part does on held-out documents."""
+class Examples:
+    """Documents as a linear model takes them, with what it should say."""
 
-    potentials: Potentials
-    accuracies: dict[str, float]  # "tfidf-svm", "linear-stack", "mpad": the model; empty without held-out documents
-    answers_by: str  # "mpad", or which of the others answers alone, because it is clearly better
-
-
-@dataclass(frozen=True)
-class _Examples:
     x: csr_matrix  # (documents, words and pairs)
     mean: Doubles  # (documents, width), centred and scaled
     targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
@@ -52,6 +43,7 @@ class _Examples:
 
     @property
     def multilabel(self) -> bool:
+        """Whether a document has many labels."""
         return self.targets.ndim == 2
 
 
@@ -66,37 +58,23 @@ def fit_linear_part(
     held: Rows,
     network_logits: NDArray[np.floating],
     seed: int,
-) -> LinearPart:
+) -> HeldOutFit:
     """Fit on some documents of a corpus, `held` (places among them) held out; `network_logits` are those documents'.
 
     `targets` and `weights` have a row for each of `documents`. Words below `n_words` can have a potential. `vectors`
     have a row for each word that can be met; without columns, where they were learnt by the network itself.
     """
     features = Features(graphs, documents, n_words, vectors)
-    examples = _Examples(features.x, features.mean, targets, weights, n_classes)
+    examples = Examples(features.x, features.mean, targets, weights, n_classes)
     scores = _cross_fitted_scores(examples, seed)
-    chosen = np.setdiff1d(np.arange(len(documents)), held)
-    experts = [scores[held], _Stack(examples, scores, chosen).logits(examples, scores, held), network_logits]
-    counts = _joined(experts, targets[held], _USUAL)
-    together: Any = sum(count * part for count, part in zip(counts, experts, strict=True))
-    named = {"tfidf-svm": experts[0], "linear-stack": experts[1], "mpad": together}
-    right = {name: rightness(logits, targets[held]) for name, logits in named.items()}
-    answers_by = max(right, key=lambda name: (_clearly_better(right[name], right["mpad"]), right[name].sum()))
-    if not _clearly_better(right[answers_by], right["mpad"]):
-        answers_by = "mpad"
-    if answers_by != "mpad":
-        alone = list(named).index(answers_by)
-        counts = np.zeros(3)
-        counts[alone] = _joined([experts[alone]], targets[held], _USUAL[[alone]])[0]
-    accuracies = {name: float(each.mean()) for name, each in right.items()} if len(held) else {}
-    if accuracies:
-        accuracies["mpad"] = accuracies[answers_by]
-    return LinearPart(_fit_potentials(features, examples, scores, counts), accuracies, answers_by)
+    joined = join_parts([scores[held], held_out_stack(examples, scores, held), network_logits], targets[held])
+    potentials = _fit_potentials(features, examples, scores, joined.counts)
+    return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits)
 
 
 def fit_stack(
     graphs: PackedGraphs,
-    targets: NDArray[np.int64],
+    targets: NDArray[Any],
     n_classes: int,
     n_words: int,
     vectors: NDArray[np.floating],
@@ -105,29 +83,33 @@ def fit_stack(
     """Fit SVM and regression on all documents, without a network: the `linear-stack`."""
     documents = np.arange(len(graphs))
     features = Features(graphs, documents, n_words, vectors)
-    examples = _Examples(features.x, features.mean, targets, np.ones(len(targets), np.float32), n_classes)
+    examples = Examples(features.x, features.mean, targets, np.ones(len(targets), np.float32), n_classes)
     scores = _cross_fitted_scores(examples, seed)
     return _fit_potentials(features, examples, scores, np.array([0.0, 1.0, 0.0]))
 
 
-def fit_temperature(logits: NDArray[np.floating], targets: NDArray[Any]) -> float:
-    """What logits are to be multiplied by, so that their probabilities fit these documents (1 / temperature)."""
-    return float(_joined([logits], targets, np.zeros(1))[0])
-
-
-def _fit_potentials(features: Features, examples: "_Examples", scores: Doubles, counts: Doubles) -> Potentials:
+def _fit_potentials(features: Features, examples: Examples, scores: Doubles, counts: Doubles) -> Potentials:
     """Fit SVM and regression on all documents; `counts` says what they and the network count in the sum."""
-    everything, n_classes = np.arange(len(examples.targets)), examples.n_classes
+    everything = np.arange(len(examples.targets))
     with _quiet():
-        svm, stack = _SVM(examples, everything), _Stack(examples, scores, everything)
+        svm = _SVM(examples, everything)
+        return make_potentials(features, examples, scores, counts, svm.weight, svm.intercept)
+
+
+def make_potentials(
+    features: Features, examples: Examples, scores: Doubles, counts: Doubles, weight: Doubles, intercept: Doubles
+) -> Potentials:
+    """An SVM's weights (rows, words and pairs), and a regression on these documents, as one linear part."""
+    n_classes = examples.n_classes
+    stack = _Stack(examples, scores, np.arange(len(examples.targets)))
     from_mean = counts[1] * stack.from_mean / features.scale
     pairs = np.stack(np.divmod(features.keys, max(features.n_words, 1)), axis=1)
     return Potentials(
         pairs=pairs.astype(np.int32),
         idf=features.idf,
         idf_new=np.array(features.idf_new, np.float32),
-        potential=svm.weight.T.astype(np.float16),
-        intercept=svm.intercept.astype(np.float32),
+        potential=weight.T.astype(np.float16),
+        intercept=intercept.astype(np.float32),
         from_scores=(counts[0] * np.eye(n_classes) + counts[1] * stack.from_scores).astype(np.float32),
         from_mean=from_mean.astype(np.float32),
         bias=(counts[1] * stack.bias - from_mean @ features.centre).astype(np.float32),
@@ -139,7 +121,7 @@ def _fit_potentials(features: Features, examples: "_Examples", scores: Doubles, 
 class _SVM:
     """A linear SVM on some of the examples; of many labels a document, one a label."""
 
-    def __init__(self, examples: _Examples, rows: Rows) -> None:
+    def __init__(self, examples: Examples, rows: Rows) -> None:
         self._n_classes, width = examples.n_classes, examples.x.shape[1]
         x, targets, weights = examples.x[rows], examples.targets[rows], examples.weights[rows]
         binary = examples.n_classes == 2 and not examples.multilabel
@@ -177,7 +159,7 @@ def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32])
         return LinearSVC(random_state=0).fit(x, targets, sample_weight=weights)
 
 
-def _cross_fitted_scores(examples: _Examples, seed: int) -> Doubles:
+def _cross_fitted_scores(examples: Examples, seed: int) -> Doubles:
     """Scores of each document by an SVM that has not seen it: (documents, classes)."""
     n = len(examples.targets)
     folds = min(_FOLDS if n <= _MANY else _FEWER_FOLDS, n)
@@ -205,7 +187,7 @@ def _fold_of_each(targets: NDArray[Any], folds: int, seed: int) -> Rows:
 class _Stack:
     """A logistic regression on SVM scores and mean vectors: logits = A s + B m + b."""
 
-    def __init__(self, examples: _Examples, scores: Doubles, rows: Rows) -> None:
+    def __init__(self, examples: Examples, scores: Doubles, rows: Rows) -> None:
         c, width = examples.n_classes, examples.mean.shape[1]
         self.from_scores, self.from_mean, self.bias = np.eye(c), np.zeros((c, width)), np.zeros(c)
         x = np.concatenate([scores[rows], examples.mean[rows]], axis=1)
@@ -227,52 +209,22 @@ class _Stack:
         self.from_scores[rows], self.from_mean[rows] = weight[:, :n_classes], weight[:, n_classes:]
         self.bias[rows] = bias
 
-    def logits(self, examples: _Examples, scores: Doubles, rows: Rows) -> Doubles:
+    def logits(self, examples: Examples, scores: Doubles, rows: Rows) -> Doubles:
         """Logits of some documents: (rows, classes)."""
         return np.asarray(scores[rows] @ self.from_scores.T + examples.mean[rows] @ self.from_mean.T + self.bias)
+
+
+def held_out_stack(examples: Examples, scores: Doubles, held: Rows) -> Doubles:
+    """Logits of held-out documents by regressions that have not seen them, but nine tenths of all: (held, classes)."""
+    everything = np.arange(len(examples.targets))
+    parts = np.array_split(held, max(1, round(_FOLDS * len(held) / len(everything))))
+    stacks = [_Stack(examples, scores, np.setdiff1d(everything, part)) for part in parts]
+    return np.concatenate([stack.logits(examples, scores, part) for stack, part in zip(stacks, parts, strict=True)])
 
 
 def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
     with _quiet():
         return LogisticRegression(max_iter=200, tol=1e-3).fit(x, targets, sample_weight=weights)
-
-
-def _joined(experts: list[NDArray[Any]], targets: NDArray[Any], usual: Doubles) -> Doubles:
-    """What each expert counts: the likeliest for these documents, by a log-normal prior around the usual."""
-    parts = np.stack([np.asarray(part, np.float64) for part in experts])  # (experts, documents, classes)
-    if not parts.shape[1]:
-        return np.asarray(np.exp(usual))
-
-    def loss(log_counts: Doubles) -> tuple[float, Doubles]:
-        counts = np.exp(log_counts)
-        logits = np.tensordot(counts, parts, axes=1)
-        value, slope = _cross_entropy(logits, targets)
-        each = counts * np.tensordot(parts, slope, axes=([1, 2], [0, 1]))
-        away = log_counts - usual
-        return value + 0.5 * float(away @ away), each + away
-
-    bounds = [(-12, 6)] * len(usual)
-    return np.asarray(np.exp(minimize(loss, usual, jac=True, method="L-BFGS-B", bounds=bounds).x))
-
-
-def _cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubles]:
-    """The sum over documents, and its derivative by the logits."""
-    if targets.ndim == 2:
-        p = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
-        losses = np.logaddexp(0, logits) - targets * logits
-        return float(losses.mean(1).sum()), (p - targets) / targets.shape[1]
-    shifted = logits - logits.max(1, keepdims=True)
-    total = np.exp(shifted).sum(1, keepdims=True)
-    rows = np.arange(len(targets))
-    slope = np.exp(shifted) / total
-    slope[rows, targets] -= 1
-    return float((np.log(total[:, 0]) - shifted[rows, targets]).sum()), slope
-
-
-def _clearly_better(one: Doubles, other: Doubles) -> bool:
-    """Whether one is right more often than the other, by more than a standard error of the difference."""
-    difference = one - other
-    return float(difference.sum()) > float(np.sqrt((difference**2).sum()))
 
 
 @contextmanager

@@ -28,6 +28,7 @@ class Preset:
     potentials: bool = False
     most_passes: int | None = None  # documents that training passes over at most, in whole epochs, but four of these
     few: int = 0  # with fewer documents than that, batches are a quarter as large
+    many: int | None = None  # with more, weights decay more slowly a step: as much an epoch as with so many documents
 
     def training_on(self, n_documents: int) -> dict[str, Any]:
         """Fields of `TrainingConfig` for a corpus of that size."""
@@ -36,6 +37,8 @@ class Preset:
             training["max_epochs"] = min(training["max_epochs"], max(4, self.most_passes // max(n_documents, 1)))
         if n_documents < self.few:
             training["batch_size"] //= 4
+        if self.many is not None and n_documents > self.many:
+            training["weight_decay"] *= self.many / n_documents
         return training
 
 
@@ -62,6 +65,7 @@ PRESETS = {
         potentials=True,
         most_passes=400_000,
         few=1_000,
+        many=10_000,
     ),
     "paper": Preset(),
     "authors": Preset(network=_AUTHORS, training={"schedule": "halving"}),

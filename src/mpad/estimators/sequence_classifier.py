@@ -7,16 +7,16 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mpad._labels import Labels
+from mpad._pipeline.sequence_model import SequenceModel
+from mpad._text.tokenizer import Tokenizer
+from mpad._text.vocabulary import Vocabulary
+from mpad._training.config import TrainingConfig
 from mpad.errors import InputError
 from mpad.estimators.text_classifier import TextClassifier
 from mpad.explain.explanation import Explanation
-from mpad.labels import Labels
 from mpad.models.baselines import baseline_options, find_baseline
 from mpad.models.network import Network, NetworkConfig
-from mpad.pipeline.sequence_model import SequenceModel
-from mpad.text.tokenizer import Tokenizer
-from mpad.text.vocabulary import Vocabulary
-from mpad.training.config import TrainingConfig
 
 
 class SequenceClassifier(TextClassifier):
@@ -37,7 +37,7 @@ class SequenceClassifier(TextClassifier):
         model: str = "cnn",
         *,
         options: Mapping[str, Any] | None = None,
-        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "kim",
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "auto",
         vectors: str | Path | None = None,
         vector_size: int = 100,
         learn_vectors: bool = False,
@@ -52,7 +52,7 @@ class SequenceClassifier(TextClassifier):
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
+        verbose: bool | Literal["auto"] = "auto",
     ) -> None:
         self.model = model
         self.options = options

@@ -1,41 +1,49 @@
 """What all our estimators of networks have in common: scikit-learn's contract over raw text."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.estimators.first_weights import Seeded, check_memory
-from mpad.estimators.linear_part import LinearPart
-from mpad.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
-from mpad.inspection import warn_of_labels, warn_of_words
-from mpad.labels import Labels, learn_labels
+from mpad._inputs import as_examples, as_seed, as_texts, as_validation, as_weights
+from mpad._inspection import warn_of_labels
+from mpad._labels import Labels, label_names, learn_labels
+from mpad._pipeline.store import as_json, load_model, save_model
+from mpad._pipeline.text_model import TextModel
+from mpad._text.contextual import Transformer
+from mpad._text.distilled import vector_sources
+from mpad._text.tokenizer import AUTO, Tokenizer
+from mpad._text.vocabulary import Vocabulary
+from mpad._training.checkpoint import Checkpoint, open_checkpoint
+from mpad._training.config import TrainingConfig
+from mpad._training.device import find_device
+from mpad._training.loop import History, train
+from mpad._training.progress import Sink, epoch_bar, silent, wants_bar
+from mpad._training.task import Task
+from mpad._version import __version__
+from mpad.errors import InputError
+from mpad.estimators import warm_start
+from mpad.estimators.hub_methods import HubMethods
+from mpad.estimators.joining import HeldOutFit
+from mpad.estimators.members import TrainingData, checkpoint_key, documents, make_tasks, trained_model
+from mpad.estimators.training_card import draw_history, held_out_lines, read_history, training_card
+from mpad.estimators.untrained import untrained_model
 from mpad.models.network import Network
-from mpad.pipeline.store import as_json, load_model, save_model
-from mpad.pipeline.text_model import TextModel
-from mpad.storage.model_card import model_card
-from mpad.text.distilled import named_source
-from mpad.text.tokenizer import Tokenizer, as_tokenizer
-from mpad.text.vectors import WordVectors, make_vectors, random_vectors
-from mpad.text.vocabulary import Vocabulary, learn_vocabulary
-from mpad.training.checkpoint import Checkpoint, check_free, fingerprint, read_checkpoint
-from mpad.training.config import TrainingConfig
-from mpad.training.device import find_device
-from mpad.training.examples import make_examples
-from mpad.training.holdout import hold_out
-from mpad.training.loop import History, train
-from mpad.training.progress import Sink, silent, to_stderr
-from mpad.training.task import Task
-from mpad.version import __version__
 
 
-class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class _Estimator(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What scikit-learn's mixins add up to."""
+
+
+class TextClassifier(HubMethods, _Estimator, ABC):
     """An estimator of a network over raw text; what stands here is the same for every network."""
 
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]
@@ -52,8 +60,9 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     device: str
     card_: dict[str, Any]
+    trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were learnt from
     random_state: int | np.random.RandomState | None
-    verbose: bool
+    verbose: bool | Literal["auto"]
 
     @classmethod
     def check_extras(cls) -> None:
@@ -88,168 +97,129 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         resume: bool = False,
         keep_interrupted: bool = False,
     ) -> Self:
-        """Learn from texts X and labels y, or a binary indicator matrix y for many labels a document.
+        """Learn from texts X and labels y; for many labels a document, y has lists of labels, or 0 and 1 by column.
 
         `validation`, texts and labels, chooses the best epoch instead of a held-out part of X. `sink` is called
         with an EpochReport after every epoch. `checkpoint` names a file that is written after every epoch; with
         `resume` training goes on from it, if it is there. Ctrl-C is raised as everywhere, unless `keep_interrupted`
         says that it ends training and keeps the best epoch so far.
         """
+        names = label_names(y)
         texts, y = as_examples(X, y)
-        labels = learn_labels(y)
+        earlier = warm_start.earlier_model(self)
+        labels = learn_labels(y, names) if earlier is None else warm_start.same_classes(earlier, y, names)
         warn_of_labels(labels, y)
         targets = labels.encode(y)
         weights = labels.weights(self.class_weight, targets) * as_weights(sample_weight, len(texts))
         held_out = None if validation is None else as_validation(validation, labels)
-        saved = None
-        if checkpoint is not None and not resume:
-            check_free(Path(checkpoint))
-        elif checkpoint is not None:
-            saved = read_checkpoint(Path(checkpoint))
+        if checkpoint is not None and self._members > 1:
+            raise InputError("a checkpoint is of one network; with several members, fit without one")
+        saved = None if checkpoint is None else open_checkpoint(Path(checkpoint), resume)
         seed = as_seed(self.random_state) if saved is None else saved.seed
-        training = self._training_config(seed, len(texts))
         device = find_device(self.device)
-        model, packed = self._build(texts, labels, seed, also=held_out[0] if held_out else ())
-        if held_out is None:
-            chosen, held = hold_out(targets, self.validation_fraction, seed)
-        else:
+        model, packed = untrained_model(self, texts, labels, seed, also=held_out[0] if held_out else ())
+        chosen, held = np.arange(len(texts)), None
+        if held_out is not None:
             checked, truth = held_out
-            chosen, held = np.arange(len(texts)), np.arange(len(texts), len(texts) + len(checked))
+            held = np.arange(len(texts), len(texts) + len(checked))
             texts, targets = texts + checked, np.concatenate([targets, truth])
             weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
             packed = model.pack(texts)
+        data = TrainingData(packed, model.tensors(packed, device), targets, weights)
+        seen = np.zeros(0, np.uint32) if earlier is None else self.trained_on_
+        unseen = ~np.isin(warm_start.checksums(texts), seen)  # others cannot say how well it does
+        tasks = make_tasks(self, model, data, chosen, held, seed, earlier=earlier, unseen=unseen)
         kept = None
         if checkpoint is not None:
-            arrays = {name: value for name, value in vars(packed).items() if isinstance(value, np.ndarray)}
-            belongs_to = self._fingerprint(model, {**arrays, "y": targets, "w": weights, "held": held})
-            kept = Checkpoint(Path(checkpoint), belongs_to, seed, saved)
-        corpus = model.tensors(packed, device)
-        examples = make_examples(corpus, chosen, targets, weights)
-        checks = make_examples(corpus, held, targets) if len(held) else None
-        task = Task(model.network.to(device), examples, checks, training)
-        (history,) = train([task], sink or (to_stderr if self.verbose else silent), keep_interrupted, kept)
-        model, linear = self._complete(model, packed, targets, weights, chosen, held, seed)
-        self._remember(model, history, linear)
-        self.card_ = self._card(len(chosen), len(held), history)
+            kept = Checkpoint(Path(checkpoint), checkpoint_key(self._json_params(), model, data, tasks[0]), seed, saved)
+        shown = sink is None and wants_bar(self.verbose)
+        with epoch_bar(len(tasks)) if shown else nullcontext(sink or silent) as watching:
+            histories = train(tasks, watching, keep_interrupted, kept)
+        tasks = tasks[: len(histories)]  # fewer where training was interrupted
+        self._remember(*self._complete(model, data, tasks, seed), histories)
+        self.interrupted_ |= len(histories) < self._members
+        n_held = len(np.unique(np.concatenate([documents(task.validation) for task in tasks])))
+        learnt = np.unique(np.concatenate([documents(task.examples) for task in tasks]))
+        self.trained_on_ = np.union1d(seen, warm_start.checksums([texts[row] for row in learnt]))
+        self.card_ = training_card(self, len(texts), n_held, histories)
+        if shown:
+            sys.stderr.write("".join(f"{line}\n" for line in held_out_lines(self)))
         return self
 
+    def partial_fit(self, X: Iterable[str], y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from further documents: one epoch over them, from the weights as they are, at a tenth of the rate.
+
+        The first call is `fit`, and needs documents of every class. The linear part, where there is one, and what it
+        counts stay those of `fit`; words that come now are put together from pieces, or share the rows of unknown ones.
+        """
+        if not hasattr(self, "model_"):
+            warm_start.check_all_classes(y, classes)
+            return self.fit(X, y, sample_weight)
+        texts, y = as_examples(X, y)
+        warm_start.partial_fit(self, texts, y, as_weights(sample_weight, len(texts)))
+        return self
+
+    @property
+    def labels_(self) -> Labels:
+        """The classes of the fitted model, in the order of its answers."""
+        return self.model_.labels
+
+    @property
+    def _members(self) -> int:
+        """Networks that are trained, and answer together."""
+        return 1
+
     def _complete(
-        self,
-        model: TextModel,
-        packed: Any,
-        targets: NDArray[Any],
-        weights: NDArray[np.float32],
-        chosen: NDArray[np.int64],
-        held: NDArray[np.int64],
-        seed: int,
-    ) -> tuple[TextModel, LinearPart | None]:
-        """Fit what stands beside the trained network, if anything does; the whole model, and what was fitted.
-
-        `chosen` and `held` are the packed documents that the network has learnt from, and has not.
-        """
-        return model, None
-
-    def _fingerprint(self, model: TextModel, data: Mapping[str, NDArray[Any]]) -> str:
-        """What a checkpoint belongs to: the documents as the network reads them, its first weights, the settings."""
-        free = ("max_epochs", "verbose", "device")
-        settings = {name: as_json(value) for name, value in self.get_params(deep=False).items() if name not in free}
-        first = {name: value.cpu().numpy() for name, value in model.network.state_dict().items()}
-        arrays = {**data, **first, "vectors": model.network.vectors.detach().cpu().numpy()}
-        return fingerprint([__version__, settings, list(model.vocabulary.words)], arrays)
-
-    def _card(self, n_training: int, n_held: int, history: History) -> dict[str, Any]:
-        best = history.reports[history.best_epoch - 1] if history.best_epoch else None
-        accuracy = None if best is None or not n_held else round(best.validation_accuracy, 4)
-        compared = {name.replace("-", "_"): round(value, 4) for name, value in self.held_out_accuracy_.items()}
-        accuracy = compared.pop("mpad", accuracy)
-        return model_card(
-            n_training + n_held,
-            held_out=n_held,
-            epochs=len(history.reports),
-            best_epoch=history.best_epoch,
-            validation_accuracy=accuracy,
-            **{f"validation_accuracy_{name}": value for name, value in compared.items()},
-            answers_by=None if self.answers_by_ == "mpad" else self.answers_by_,
-            interrupted=history.interrupted or None,
-        )
-
-    def _build(
-        self,
-        texts: list[str],
-        labels: Labels,
-        seed: int,
-        vectors_from: NDArray[np.int64] | None = None,
-        also: Sequence[str] = (),
-    ) -> tuple[TextModel, Any]:
-        """Make an untrained model that can read these texts, and the texts as it reads them.
-
-        Vectors of the corpus are learnt from all its texts, or from the rows `vectors_from` alone. Words of the texts
-        `also` have rows of their own too, where these are not learnt.
-        """
-        tokenizer = as_tokenizer(self.tokenizer)
-        learnt, corpus = learn_vocabulary(texts, tokenizer, self._by_sentence, self.min_count)
-        warn_of_words(texts, corpus, tokenizer)
-        others = learn_vocabulary(also, tokenizer)[0].words if len(also) and not self._learns_vectors else ()
-        vocabulary = learnt.extended(others)
-        source = texts if vectors_from is None else [texts[row] for row in vectors_from]
-        vectors = self._word_vectors(source, tokenizer, vocabulary, seed)
-        network = self._network(len(labels), len(vectors.rows), vectors.width, seed)
-        rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
-        network.set_vectors(rows if network.config.learn_vectors else rows.half().float())
-        model = self._make_model(tokenizer, vectors.vocabulary, network, labels)
-        return model, model.packed(corpus.with_vocabulary_grown(len(learnt), len(vectors.vocabulary)), texts)
-
-    def _network(self, n_classes: int, n_words: int, vector_width: int, seed: int) -> Network:
-        """Make an untrained network, its word vectors still empty."""
-        with torch.device("meta"):
-            outline = self._make_network(n_classes, n_words, vector_width)
-        check_memory(sum(tensor.numel() for tensor in (*outline.parameters(), *outline.buffers())))
-        with Seeded(seed):
-            return self._make_network(n_classes, n_words, vector_width)
-
-    def _word_vectors(self, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int) -> WordVectors:
-        sources = self._vector_sources
-        if not sources:
-            return random_vectors(vocabulary, self.vector_size, seed)
-        # These are the same for every seed, so that models can share them.
-        return make_vectors(sources, texts, tokenizer, vocabulary, self.vector_size, self.extra_words)
+        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int
+    ) -> tuple[TextModel, HeldOutFit]:
+        """Make the whole model of networks that were trained; and what was fitted on held-out documents."""
+        return trained_model(model, tasks), HeldOutFit()
 
     @property
     def _vector_sources(self) -> list[str | Path]:
         """Where word vectors come from; none where the network learns them."""
-        if self.vectors is None:
-            return []
-        given = [self.vectors] if isinstance(self.vectors, (str, Path)) else list(self.vectors)
-        result = [named_source(source) if isinstance(source, str) else source for source in given]
-        return [source for source in result if source is not None]
+        return vector_sources(self.vectors)
+
+    @property
+    def _transformer(self) -> Transformer | None:
+        """The transformer that features of nodes come from; None where they are word vectors."""
+        return None
 
     @property
     def _learns_vectors(self) -> bool:
-        return not self._vector_sources
+        return self._transformer is None and not self._vector_sources
 
-    def _remember(self, model: TextModel, history: History, linear: LinearPart | None = None) -> None:
-        self.model_ = model
+    def _remember(self, model: TextModel, fitted: HeldOutFit, histories: Sequence[History]) -> None:
+        self.model_, history = model, histories[0]
         self.classes_ = model.labels.classes
         self.history_ = history.reports
         self.best_epoch_ = history.best_epoch
         self.n_iter_ = len(history.reports)
-        self.interrupted_ = history.interrupted
-        self.held_out_accuracy_ = {} if linear is None else linear.accuracies
-        self.answers_by_ = "mpad" if linear is None else linear.answers_by
+        self.interrupted_ = any(each.interrupted for each in histories)
+        self.held_out_accuracy_ = fitted.accuracies
+        self.answers_by_ = fitted.answers_by
+        self.temperature_ = fitted.temperature
         self.card_ = {}
+        self.trained_on_ = np.zeros(0, np.uint32)
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float32]:
         """Scores before softmax or sigmoid: (n, n_classes); of two classes, the second's lead over the first: (n,)."""
         check_is_fitted(self)
         logits = self.model_.logits(as_texts(X))
-        if len(self.classes_) == 2 and not self.model_.labels.multilabel:
+        if self.labels_.n_scores == 1:
             return np.asarray(logits[:, 1] - logits[:, 0])
         return logits
 
-    def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
-        """Probability of each class: (n, n_classes)."""
+    def predict_proba(self, X: Iterable[str], *, return_std: bool = False) -> Any:
+        """Probability of each class: (n, n_classes).
+
+        With `return_std` and several members, also the standard deviation of each over the members, how far another
+        training would have come to another answer: (n, n_classes). Where the linear part answers alone, it is nothing.
+        """
         check_is_fitted(self)
-        return self.model_.probabilities(as_texts(X))
+        texts = as_texts(X)
+        probabilities = self.model_.probabilities(texts)
+        return (probabilities, self.model_.member_probabilities(texts).std(0)) if return_std else probabilities
 
     def predict(self, X: Iterable[str], *, reject_below: float | None = None) -> NDArray[Any]:
         """Label of each document: (n,), or indicators (n, n_classes) for many labels a document.
@@ -260,10 +230,24 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         logits, labels = self.model_.logits(as_texts(X)), self.model_.labels
         return labels.decide(logits) if reject_below is None else labels.decide_or_reject(logits, reject_below)
 
+    def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
+        """Share of documents that are right; of many labels a document, of those that are right in all labels."""
+        check_is_fitted(self)
+        return float(super().score(X, self.labels_.as_predicted(y), sample_weight))
+
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
         """Vector of each document, as the last layer sees it: (n, width)."""
         check_is_fitted(self)
         return self.model_.vectors(as_texts(X))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.model_.vectors([]).shape[1])
+
+    def plot_history(self) -> Any:
+        """Draw loss and held-out accuracy by epoch: a matplotlib figure."""
+        check_is_fitted(self)
+        return draw_history(self.history_)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder: config.json, vocabulary.json, model.safetensors and their checksums.
@@ -271,9 +255,12 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         A model that is there is replaced, at once and whole. A folder that holds anything else is left alone.
         """
         check_is_fitted(self)
-        parameters = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-        estimator = {**parameters, "best_epoch_": self.best_epoch_}
-        save_model(self.model_, estimator, self.card_, folder, __version__)
+        facts = {"best_epoch_": self.best_epoch_, "history_": [asdict(report) for report in self.history_]}
+        facts["trained_on_"] = warm_start.as_text(self.trained_on_)
+        save_model(self.model_, {**self._json_params(), **facts}, self.card_, folder, __version__)
+
+    def _json_params(self) -> dict[str, Any]:
+        return {name: as_json(value) for name, value in self.get_params(deep=False).items()}
 
     @classmethod
     def load(
@@ -290,10 +277,13 @@ class TextClassifier(ClassifierMixin, TransformerMixin, BaseEstimator, ABC):  # 
         parameters = files.estimator()
         known = set(cls._get_param_names())
         estimator = cls(**{name: value for name, value in parameters.items() if name in known})
-        estimator.tokenizer = model.tokenizer.name if tokenizer is None else tokenizer
+        if tokenizer is not None or estimator.tokenizer != AUTO:
+            estimator.tokenizer = model.tokenizer.name if tokenizer is None else tokenizer
         best = parameters.get("best_epoch_", 0)
-        estimator._remember(model, History([], best if type(best) is int else 0, interrupted=False))
-        estimator.card_ = files.card()
+        reports = read_history(parameters.get("history_"))
+        history = History(reports, best if type(best) is int else 0, interrupted=False)
+        estimator._remember(model, HeldOutFit(), [history])
+        estimator.card_, estimator.trained_on_ = files.card(), warm_start.from_text(parameters.get("trained_on_"))
         return estimator
 
     def __sklearn_is_fitted__(self) -> bool:

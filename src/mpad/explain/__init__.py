@@ -1,35 +1,49 @@
 """Label → why."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from mpad._pipeline.document_model import DocumentModel
+from mpad._pipeline.text_model import TextModel
 from mpad.errors import InputError
 from mpad.explain.assemble import assemble, optional
 from mpad.explain.document import TracedDocument, trace_document
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.methods import METHODS, check_method, weigh
 from mpad.explain.sequence import explain_by_attention
+from mpad.explain.units import OCCURRENCE, WORD_UNITS, check_unit
 from mpad.explain.weights import PartWeights
-from mpad.pipeline.document_model import DocumentModel
-from mpad.pipeline.text_model import TextModel
 
 __all__ = ["DEFAULT", "METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
 
 
-def explain(model: TextModel, text: str, label: Any = None, method: str = DEFAULT) -> Explanation:
-    """Explain the model's answer on a text, for one class (by default the likeliest)."""
+def explain(
+    model: TextModel,
+    text: str,
+    label: Any = None,
+    method: str = DEFAULT,
+    without: Collection[int] = (),
+    unit: str = OCCURRENCE,
+) -> Explanation:
+    """Explain the model's answer on a text, for one class (by default the likeliest).
+
+    `without` some of its words, by their number in the text, it is the answer on what is left that is explained.
+    By occlusion, `unit` is what is taken out at a time: one "occurrence" of a word, or the "word" everywhere.
+    """
     check_method(method)
+    check_unit(unit, WORD_UNITS)
     if not isinstance(text, str):
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
     if not isinstance(model, DocumentModel):
         if method != "attention":
             raise InputError(f"a '{model.kind}' can be explained by attention alone so far: method='attention'")
         return explain_by_attention(model, text, None if label is None else _column(model, label))
-    document = trace_document(model, text)
+    document = trace_document(model, text, without)
     output = model.answer(document.graphs)
     probabilities = model.labels.probabilities(output.logits)[0]
     column = int(probabilities.argmax()) if label is None else _column(model, label)
-    parts = _noted(document, weigh(document, column, method))
+    parts = _noted(document, weigh(document, column, method, unit))
     edges = _edges(document, parts)
     return assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad._labels import Labels
+from mpad._text.tokenizer import Tokens
 from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.weights import PartWeights, Weights
-from mpad.labels import Labels
-from mpad.text.tokenizer import Tokens
 
 
 def optional(weights: Weights | None, n: int) -> list[float | None]:
@@ -28,7 +28,8 @@ def assemble(
 ) -> Explanation:
     """Put weights beside the words and sentences that they are of; `column` is the class explained."""
     classes: list[Any] = labels.classes.tolist()
-    chosen = tuple(label for label, p in zip(classes, probabilities, strict=True) if p > 0.5)
+    given = labels.chosen(probabilities[None])[0] if labels.multilabel else []
+    chosen = tuple(label for label, on in zip(classes, given, strict=False) if on)
     sentence_of, spans = np.array(tokens.sentences, np.int64), tokens.spans
     sentences = []
     for number, weight in enumerate(parts.sentences.tolist()):

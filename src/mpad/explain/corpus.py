@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpad._pipeline.document_model import DocumentModel
 from mpad.explain import explain
 from mpad.explain.explanation import Explanation, shown
-from mpad.pipeline.document_model import DocumentModel
 
 _CONTEXT = 30  # characters on each side of an example
 
@@ -55,11 +55,12 @@ class _Tally:
 def corpus_view(
     model: DocumentModel, texts: Sequence[str], method: str, n: int = 10, done: Callable[[], None] = lambda: None
 ) -> list[ClassView]:
-    """Explain every document for the class that it gets, and add up; classes in the order of the model's."""
+    """Explain every document for each label that it gets, and add up; classes in the order of the model's."""
     tallies: dict[Any, _Tally] = {label: _Tally() for label in model.labels.classes.tolist()}
-    for text in texts:
-        explanation = explain(model, text, None, method)
-        _count(explanation, tallies[explanation.label])
+    labels = list(tallies)
+    for text, columns in zip(texts, model.labels.columns(model.probabilities(texts)), strict=True):
+        for column in columns:
+            _count(explain(model, text, labels[column], method), tallies[labels[column]])
         done()
     return [
         ClassView(label, tally.documents, _strongest(tally.words, tally, n), _strongest(tally.edges, tally, n))

@@ -1,16 +1,19 @@
 """One document taken apart for explaining: its words, edges and sentences, each with its place in the text."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad._pipeline.document_model import DocumentModel
+from mpad._text.tokenizer import Tokens
+from mpad._text.vocabulary import EncodedCorpus
+from mpad.errors import InputError
 from mpad.graph.build import build_graphs
+from mpad.graph.features import node_means, nodes_of_words
 from mpad.graph.packed import PackedGraphs
-from mpad.pipeline.document_model import DocumentModel
-from mpad.text.tokenizer import Tokens
-from mpad.text.vocabulary import EncodedCorpus
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,11 @@ class TracedDocument:
         return self.build(np.ones((1, len(self.ids)), bool))
 
     def build(self, kept: NDArray[np.bool_]) -> PackedGraphs:
-        """The document once for each row of `kept` (versions, n), with only the words kept there."""
+        """The document once for each row of `kept` (versions, n), with only the words kept there.
+
+        Features that come from a transformer are those of the whole text: what is left is not read again, so that a
+        word's weight is what the network makes of its node, not what the transformer would say without it.
+        """
         versions, n = kept.shape
         n_graphs = int(self.graph_of[-1]) + 1 if n else 1
         lengths = np.zeros((versions, n_graphs), np.int64)
@@ -60,15 +67,24 @@ class TracedDocument:
             lengths[:, graph] = kept[:, self.graph_of == graph].sum(axis=1)
         filled = lengths > 0
         filled[:, 0] |= ~filled.any(axis=1)  # a document without words keeps one empty graph
-        return build_graphs(
-            EncodedCorpus(
-                ids=np.broadcast_to(self.ids, kept.shape)[kept],
-                sentence_start=np.concatenate([[0], np.cumsum(lengths[filled])]),
-                document_start=np.concatenate([[0], np.cumsum(filled.sum(axis=1))]),
-                new_words=self._encoded[1],
-            ),
-            self.model.graph_config,
+        corpus = EncodedCorpus(
+            ids=np.broadcast_to(self.ids, kept.shape)[kept],
+            sentence_start=np.concatenate([[0], np.cumsum(lengths[filled])]),
+            document_start=np.concatenate([[0], np.cumsum(filled.sum(axis=1))]),
+            new_words=self._encoded[1],
         )
+        graphs = build_graphs(corpus, self.model.graph_config)
+        if self._states is None:
+            return graphs
+        node_of, place = nodes_of_words(graphs, corpus), np.nonzero(kept)[1]
+        features = node_means(node_of, self._states, len(graphs.words), place)
+        return PackedGraphs.built(**{**vars(graphs), "features": features})
+
+    @cached_property
+    def _states(self) -> NDArray[np.float16] | None:
+        """State of each occurrence in the whole text, where features come from a transformer: (n, width)."""
+        transformer, device = self.model.transformer, str(self.model.device)
+        return None if transformer is None else transformer.word_states([self.text], [self.tokens.spans], device)
 
     @cached_property
     def node_of(self) -> NDArray[np.int64]:
@@ -101,6 +117,16 @@ class TracedDocument:
         return places
 
 
-def trace_document(model: DocumentModel, text: str) -> TracedDocument:
-    """Take a document apart."""
-    return TracedDocument(model, text, model.tokenizer.trace(text))
+def trace_document(model: DocumentModel, text: str, without: Collection[int] = ()) -> TracedDocument:
+    """Take a document apart; `without` some of its occurrences, by their number, as if the text had not had them."""
+    tokens = model.tokenizer.trace(text)
+    if not without:
+        return TracedDocument(model, text, tokens)
+    n = len(tokens.words)
+    outside = [number for number in without if not 0 <= number < n]
+    if outside:
+        raise InputError(f"the document has {n} words, numbered from 0; there is no word {outside[0]}")
+    kept = [number for number in range(n) if number not in set(without)]
+    sentences = {number: k for k, number in enumerate(dict.fromkeys(tokens.sentences[k] for k in kept))}
+    words, spans = [tokens.words[k] for k in kept], [tokens.spans[k] for k in kept]
+    return TracedDocument(model, text, Tokens(words, spans, [sentences[tokens.sentences[k]] for k in kept]))

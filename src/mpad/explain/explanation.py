@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mpad.explain.keywords import Keyword
 
 Span = tuple[int, int]
-DEFAULT = "gradients"  # the most faithful method on every dataset tried: docs/explanations.md
+DEFAULT = "gradients"  # none is more faithful (docs/faithfulness.md), and its weights add up
 
 
 def shown(word: str) -> str:
@@ -55,8 +55,9 @@ class Explanation:
     """Why a document got its label.
 
     What a weight means depends on the method. By occlusion: how far the log-odds of `label` fall when the part is
-    taken out; negative where the part spoke against the label. By gradients: its share of how far they rise while
-    all words, or all edges, fade in. By attention: the share of the network's attention, all words together 1.
+    taken out (with `unit="word"`, an occurrence's share of its word's fall); negative where the part spoke against the
+    label. By gradients: its share of how far they rise while all words, or all edges, fade in. By attention: the share
+    of the network's attention, all words together 1.
     """
 
     text: str
@@ -68,6 +69,10 @@ class Explanation:
     edges: tuple[EdgeWeight, ...]
     sentences: tuple[SentenceWeight, ...]
     note: str = ""  # what was left out, if anything
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.words)} words, {len(self.edges)} pairs, {len(self.sentences)} sentences"
+        return f"<Explanation of {self.label!r}, probability {self.probability:.3f}, by {self.method}: {parts}>"
 
     @property
     def probability(self) -> float:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from mpad.explain.document import TracedDocument
 from mpad.explain.weights import PartWeights, Weights
@@ -91,7 +90,7 @@ def _complete(integrate: Callable[[int], _Integrated]) -> tuple[_Integrated, flo
 
 def _words(document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int) -> _Integrated:
     """Weight of each node; they add up to F(words as they are) − F(no words)."""
-    table = document.model.rows_for(document.graphs)[one.words.long()].float()
+    table = document.model.node_rows(document.graphs).float()
     all_words = linear.words + linear.edges.sum(0)
 
     def growth(alphas: Tensor, rows: Tensor, added: Tensor) -> Tensor:
@@ -112,7 +111,7 @@ def _words(document: TracedDocument, one: CorpusTensors, linear: _Linear, column
 
 def _edges(document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int) -> _Integrated:
     """Weight of each edge; they add up to F(all edges) − F(none)."""
-    table = document.model.rows_for(document.graphs)[one.words.long()].float()
+    table = document.model.node_rows(document.graphs).float()
     all_edges = linear.edges.sum(0)
 
     def growth(alphas: Tensor, carried: Tensor, added: Tensor) -> Tensor:
@@ -149,7 +148,7 @@ def _log_odds(
 ) -> Tensor:
     """Log p / (1 − p) of the class, of documents over these rows; `added` is the linear part's: (n_documents,)."""
     network = document.model.network
-    own: Tensor = functional_call(network, {"vectors": rows}, (batch, edge_scale)).logits.double()
+    own: Tensor = network(batch, edge_scale, rows).logits.double()
     logits = linear.network * own + linear.constant + added
     if document.model.labels.multilabel:
         return logits[:, column]

@@ -9,12 +9,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
+from mpad._text.tokenizer import as_tokenizer
+from mpad._text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.export import from_networkx, to_networkx, to_pyg, to_scipy
 from mpad.graph.packed import PackedGraphs
-from mpad.text.tokenizer import as_tokenizer
-from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 
 __all__ = [
     "GraphConfig",
@@ -30,7 +30,7 @@ __all__ = [
 
 def graphs_of_words(
     texts: Sequence[str],
-    tokenizer: str | Callable[[str], Iterable[str]] = "kim",
+    tokenizer: str | Callable[[str], Iterable[str]] = "auto",
     window: int = 2,
     directed: bool = True,
     weighting: Literal["count", "distance"] = "count",
@@ -41,5 +41,5 @@ def graphs_of_words(
         raise InputError("expected many documents, found one string; put it in a list: [text]")
     if per not in ("document", "sentence"):
         raise InputError(f"per must be 'document' or 'sentence', not '{per}'")
-    vocabulary, corpus = learn_vocabulary(texts, as_tokenizer(tokenizer), sentences=per == "sentence")
+    vocabulary, corpus = learn_vocabulary(texts, as_tokenizer(tokenizer, texts), sentences=per == "sentence")
     return build_graphs(corpus, GraphConfig(window, directed, weighting)), vocabulary

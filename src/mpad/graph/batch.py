@@ -13,6 +13,8 @@ from torch import Tensor
 from mpad.graph.compiled import take
 from mpad.graph.packed import PackedGraphs
 
+_IN_FULL = 1 << 30  # bytes of features that are not kept in half precision
+
 
 @dataclass(frozen=True)
 class Padding:
@@ -30,7 +32,7 @@ class Padding:
 class GraphBatch:
     """Some documents as one graph with many components."""
 
-    words: Tensor  # (n_nodes,) int64, word id of each node; -1 where it only fills up
+    words: Tensor  # (n_nodes,) int64, each node's row in the table of word vectors, or in `rows`; -1 where it fills up
     owner: Tensor  # (n_nodes,) int64, graph of each node
     size: Tensor  # (n_graphs,) int64, nodes of each graph
     source: Tensor  # (n_edges,) int64, node
@@ -39,6 +41,7 @@ class GraphBatch:
     graph_owner: Tensor  # (n_graphs,) int64, document of each graph
     graph_count: Tensor  # (n_documents,) int64, graphs of each document
     padding: Padding | None = None  # where the documents are those of several models
+    rows: Tensor | None = None  # (rows, width), what nodes start from where that is not the vector of their word
 
     @property
     def n_models(self) -> int:
@@ -96,6 +99,7 @@ def stack_batches(batches: list[GraphBatch]) -> GraphBatch:
         graph_owner=(filled("graph_owner", n_graphs, n_documents - 1) + model * n_documents).flatten(),
         graph_count=graph_count.flatten(),
         padding=Padding(counted("words", n_nodes), counted("size", n_graphs), counted("graph_count", n_documents)),
+        rows=batches[0].rows,  # models that train together read one corpus
     )
 
 
@@ -112,6 +116,12 @@ class CorpusTensors:
 
         self.device = torch.device(device)
         self.words = tensor(graphs.words)
+        self.rows: Tensor | None = None
+        if graphs.features is not None:  # a node is a row of its own
+            self.words = torch.arange(len(graphs.words), dtype=torch.int32, device=device)
+            self.rows = tensor(graphs.features)
+            if graphs.features.nbytes <= _IN_FULL:  # single precision, which compiled operators ask for
+                self.rows = self.rows.float()
         self.source, self.target, self.weight = (
             tensor(graphs.source),
             tensor(graphs.target),
@@ -139,7 +149,7 @@ class CorpusTensors:
         parts = take(self._arrays, documents) if self._compiled else None
         if parts is not None:
             words, owner, size, source, target, graph_owner, graph_count, weight = parts
-            return GraphBatch(words, owner, size, source, target, weight, graph_owner, graph_count)
+            return GraphBatch(words, owner, size, source, target, weight, graph_owner, graph_count, rows=self.rows)
         graph_count = self.n_graphs[documents]
         graphs, graph_owner = members(self.first_graph[documents], graph_count)
         size, edge_count = self.n_nodes[graphs], self.n_edges[graphs]
@@ -155,6 +165,7 @@ class CorpusTensors:
             weight=self.weight[edges],
             graph_owner=graph_owner,
             graph_count=graph_count,
+            rows=self.rows,
         )
 
 

@@ -29,6 +29,7 @@ class PackedGraphs:
     document_start: Array  # (n_documents + 1,) int64, into graphs
     count: Array | None = None  # (n_nodes,) int32, how often each word stands in its graph; None: once each
     new_words: tuple[tuple[int, ...], ...] = ()  # ids of the pieces of the word in each spare row that is taken
+    features: Array | None = None  # (n_nodes, width) float16, what each node starts from; None: its word's vector
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not hold together: compiled code follows these numbers without a further look."""
@@ -39,6 +40,8 @@ class PackedGraphs:
                 raise InputError(f"{name} must rise from 0 to {end:,}")
         if self.count is not None and len(self.count) != len(self.words):
             raise InputError("every node has a count, or none has")
+        if self.features is not None and len(self.features) != len(self.words):
+            raise InputError("every node has features, or none has")
         if not len(self.source) == len(self.target) == len(self.weight) or len(self.edge_start) != self.n_graphs + 1:
             raise InputError("every edge has a source, a target and a weight, and every graph a run of edges")
         if len(self.source):
@@ -90,4 +93,55 @@ def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
         edge_start=starts("edge_start"),
         document_start=starts("document_start"),
         count=None if any(part.count is None for part in parts) else values("count", np.int32),
+    )
+
+
+def with_edges(graphs: PackedGraphs, kept: Array) -> PackedGraphs:
+    """The corpus once for each row of `kept` (versions, n_edges), with only the edges kept there; all nodes stay."""
+    n = len(kept)
+
+    def tiled(starts: Array) -> Array:
+        return np.concatenate([[0], (starts[1:] + starts[-1] * np.arange(n)[:, None]).ravel()])
+
+    before = np.concatenate([np.zeros((n, 1), np.int64), np.cumsum(kept, axis=1)], axis=1)
+    per_graph = np.diff(before[:, graphs.edge_start], axis=1)
+    return PackedGraphs.built(
+        words=np.tile(graphs.words, n),
+        node_start=tiled(graphs.node_start),
+        source=np.broadcast_to(graphs.source, kept.shape)[kept],
+        target=np.broadcast_to(graphs.target, kept.shape)[kept],
+        weight=np.broadcast_to(graphs.weight, kept.shape)[kept],
+        edge_start=np.concatenate([[0], np.cumsum(per_graph.ravel())]),
+        document_start=tiled(graphs.document_start),
+        count=None if graphs.count is None else np.tile(graphs.count, n),
+        new_words=graphs.new_words,
+        features=None if graphs.features is None else np.tile(graphs.features, (n, 1)),
+    )
+
+
+def take_documents(graphs: PackedGraphs, documents: Array) -> PackedGraphs:
+    """Some documents of packed graphs, in this order."""
+
+    def runs(first: Array, count: Array) -> Array:
+        ends = np.cumsum(count)
+        return np.repeat(first - (ends - count), count) + np.arange(int(ends[-1]) if len(ends) else 0)
+
+    def starts(count: Array) -> Array:
+        return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+    n_graphs = np.diff(graphs.document_start)[documents]
+    chosen = runs(graphs.document_start[documents], n_graphs)
+    n_nodes, n_edges = np.diff(graphs.node_start)[chosen], np.diff(graphs.edge_start)[chosen]
+    nodes, edges = runs(graphs.node_start[chosen], n_nodes), runs(graphs.edge_start[chosen], n_edges)
+    return PackedGraphs.built(
+        words=graphs.words[nodes],
+        node_start=starts(n_nodes),
+        source=graphs.source[edges],
+        target=graphs.target[edges],
+        weight=graphs.weight[edges],
+        edge_start=starts(n_edges),
+        document_start=starts(n_graphs),
+        count=None if graphs.count is None else graphs.count[nodes],
+        new_words=(),
+        features=None if graphs.features is None else graphs.features[nodes],
     )

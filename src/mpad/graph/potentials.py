@@ -7,13 +7,13 @@ window of 2 the pairs are its bigrams. Beside them stands the mean of the docume
     logits = S s + M m + b + w · network(document)
 
     s = Σ x_i p_i + p₀, over the words and pairs i that have a potential p_i, x of unit length
-    m = Σ x_i v_i / Σ x_i, over the words i, v_i their vectors
+    m = Σ x_i v_i / Σ x_i, over the words i, v_i their vectors, or their nodes' features
     x_i = tf_i · idf_i, tf = 1 + log(count in the graph)
 
 All but the network is a sum over words and pairs: what each adds to a class is a number of the model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad._io.tensors import is_memory_mapped
+from mpad._text.vocabulary import SPARE_ROWS
 from mpad.errors import InputError
 from mpad.graph.packed import PackedGraphs
-from mpad.text.vocabulary import SPARE_ROWS
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 PREFIX = "potentials."  # of the names of these tensors among a model's
+_ROWS = 1 << 14  # that are worked out together
 INTEGERS = frozenset({PREFIX + "pairs"})  # those of them that hold whole numbers
 
 
@@ -43,15 +45,14 @@ class PotentialShape:
         if min(self.words, self.pairs, self.width) < 0:
             raise InputError("a number of potentials is below 0")
 
-    def tensor_shapes(self, n_classes: int, multilabel: bool) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every tensor; of two classes one score tells both."""
-        columns = 1 if n_classes == 2 and not multilabel else n_classes
+    def tensor_shapes(self, n_classes: int, n_scores: int) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every tensor; of two classes one score may tell both."""
         shapes: dict[str, tuple[int, ...]] = {
             "pairs": (self.pairs, 2),
             "idf": (self.words + self.pairs,),
             "idf_new": (),
-            "potential": (self.words + self.pairs, columns),
-            "intercept": (columns,),
+            "potential": (self.words + self.pairs, n_scores),
+            "intercept": (n_scores,),
             "from_scores": (n_classes, n_classes),
             "from_mean": (n_classes, self.width),
             "bias": (n_classes,),
@@ -108,12 +109,30 @@ class Potentials:
     @cached_property
     def _word_means(self) -> Floats:
         """What a word's vector adds to each class where it stands alone: (rows, classes)."""
-        return np.asarray(self.vectors.astype(np.float32) @ self.from_mean.T)
+        return self._mapped(self.vectors)
+
+    def _mapped(self, vectors: NDArray[np.floating]) -> Floats:
+        """M v of each row: (rows, classes)."""
+        means = np.empty((len(vectors), len(self.from_mean)), np.float32)
+        for first in range(0, len(means), _ROWS):  # vectors of half precision are never there twice as a whole
+            part = slice(first, first + _ROWS)
+            means[part] = vectors[part].astype(np.float32) @ self.from_mean.T
+        return means
 
     @cached_property
     def _class_potentials(self) -> Floats:
         """S p_i of each part: (words + pairs, classes)."""
-        return np.asarray(both_classes(self.potential.astype(np.float32), len(self.bias)) @ self.from_scores.T)
+        return self._scored(self.potential)
+
+    def _scored(self, potential: NDArray[np.floating]) -> Floats:
+        return np.asarray(both_classes(potential.astype(np.float32), len(self.bias)) @ self.from_scores.T)
+
+    @cached_property
+    def _part_scores(self) -> Callable[[Ints], Floats]:
+        """Parts → S p_i of each, from a table; of a mapped file worked out, for a table would be a process's own."""
+        if is_memory_mapped(self.potential):
+            return lambda rows: self._scored(self.potential.take(rows, axis=0))
+        return lambda rows: self._class_potentials.take(rows, axis=0)
 
     @cached_property
     def constant(self) -> Floats:
@@ -121,14 +140,14 @@ class Potentials:
         scores: Floats = both_classes(self.intercept[None], len(self.bias)) @ self.from_scores.T
         return np.asarray(scores[0] + self.bias)
 
-    def added_to(self, network_logits: Floats, graphs: PackedGraphs) -> Floats:
-        """The network's logits of these graphs → the model's."""
-        return np.asarray(self.network * network_logits + self.logits(graphs))
+    def added_to(self, network_logits: Floats, linear: Floats) -> Floats:
+        """The network's logits, and what `logits` says of the same documents → the model's."""
+        return np.asarray(self.network * network_logits + linear)
 
     def logits(self, graphs: PackedGraphs) -> Floats:
         """What the linear part says of each document: (documents, classes)."""
         weighed = weigh_parts(graphs, self._keys, self.idf, self.idf_new)
-        nodes, edges = self._shares(weighed, graphs.new_words)
+        nodes, edges = self._shares(weighed, graphs)
         total = np.zeros((len(graphs), len(self.bias)), np.float32)
         for document, share in ((weighed.node_document, nodes), (weighed.edge_document, edges)):
             _add_runs(total, document, share)
@@ -137,20 +156,27 @@ class Potentials:
     def shares(self, graphs: PackedGraphs) -> tuple[Floats, Floats]:
         """What each node, and each edge, adds to the logits: (nodes, classes), (edges, classes)."""
         weighed = weigh_parts(graphs, self._keys, self.idf, self.idf_new)
-        nodes, known = self._shares(weighed, graphs.new_words)
+        nodes, known = self._shares(weighed, graphs)
         edges = np.zeros((len(graphs.source), len(self.bias)), np.float32)
         edges[weighed.edge] = known
         return nodes, edges
 
-    def _shares(self, weighed: "WeighedParts", new_words: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
+    def _node_means(self, graphs: PackedGraphs) -> Floats:
+        """What each node's vector, or features, adds to each class where it stands alone: (nodes, classes)."""
+        if graphs.features is not None:
+            return self._mapped(graphs.features[:, : self.from_mean.shape[1]])
         means = self._word_means
-        nodes = means.take(weighed.words, axis=0)
-        for number, pieces in enumerate(new_words, len(means) - SPARE_ROWS):
-            nodes[weighed.words == number] = means[list(pieces)].mean(0) if pieces else 0
+        nodes = means.take(graphs.words, axis=0)
+        for number, pieces in enumerate(graphs.new_words, len(means) - SPARE_ROWS):
+            nodes[graphs.words == number] = means[list(pieces)].mean(0) if pieces else 0
+        return nodes
+
+    def _shares(self, weighed: "WeighedParts", graphs: PackedGraphs) -> tuple[Floats, Floats]:
+        nodes = self._node_means(graphs)
         nodes *= weighed.node_share[:, None]
         known = np.flatnonzero(weighed.words < self.shape.words)
-        nodes[known] += self._class_potentials.take(weighed.words[known], axis=0) * weighed.node_value[known][:, None]
-        edges = self._class_potentials.take(weighed.edge_row, axis=0) * weighed.edge_value[:, None]
+        nodes[known] += self._part_scores(weighed.words[known]) * weighed.node_value[known][:, None]
+        edges = self._part_scores(weighed.edge_row) * weighed.edge_value[:, None]
         return nodes, edges
 
 

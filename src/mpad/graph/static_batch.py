@@ -33,7 +33,7 @@ class StaticCorpus:
 
     def __init__(self, corpus: CorpusTensors) -> None:
         self._corpus = corpus
-        self.words = corpus.words
+        self.words, self.rows = corpus.words, corpus.rows
         self.edges: dict[tuple[bool, bool], tuple[Tensor, ...]] = {}  # as operators want them, prepared once
 
     @cached_property
@@ -125,6 +125,11 @@ class StaticBatch:
     first_graph: Tensor  # (n_models, documents)
     n_graphs_of_document: Tensor  # (n_models, documents)
     document: Tensor  # (n_models, documents), document of the corpus; -1 where there is none
+
+    @property
+    def rows(self) -> Tensor | None:
+        """What nodes start from where that is not the vector of their word: (rows, width)."""
+        return self.corpus.rows
 
     @property
     def n_models(self) -> int:

@@ -71,11 +71,16 @@ class MPAD(Network):
         self.dropout = Dropout(config.dropout, layer=1)
         self.classes = Linear(config.hidden, config.n_classes)
 
-    def forward(self, batch: GraphBatch | StaticBatch, edge_scale: Tensor | None = None) -> Output:
-        """Classify a batch: logits ([models,] documents, classes). `edge_scale` scales what each edge carries."""
+    def forward(
+        self, batch: GraphBatch | StaticBatch, edge_scale: Tensor | None = None, vectors: Tensor | None = None
+    ) -> Output:
+        """Classify a batch: logits ([models,] documents, classes).
+
+        `edge_scale` scales what each edge carries; `vectors` are read in place of the batch's rows, or the network's.
+        """
         config, (words, sentences) = self.config, ops.batch_segments(batch)
         graph = ops.word_graph(batch, config.master_node, config.renormalise, config.mlp_norm, edge_scale)
-        vectors, attention = self.words(self.embed(batch), graph, words)
+        vectors, attention = self.words(self.embed(batch, vectors), graph, words)
         sentence_attention = None
         if self.sentences is not None:
             graph = ops.sentence_graph(batch, config.variant == "path", config.renormalise)
@@ -89,7 +94,7 @@ class MPAD(Network):
         self.classes.weight.mul_(factor)
         self.classes.bias.mul_(factor)
 
-    def embed(self, batch: GraphBatch | StaticBatch) -> WordRows:
+    def embed(self, batch: GraphBatch | StaticBatch, vectors: Tensor | None = None) -> WordRows:
         """H⁰: the vector of each word, then a zero row for each master node. ([models,] nodes, vector_width)."""
         masters = batch.n_graphs // batch.n_models if self.config.master_node else 0
         if isinstance(batch, StaticBatch):
@@ -97,4 +102,5 @@ class MPAD(Network):
         else:
             index = batch.words if batch.padding is None else batch.words.view(batch.n_models, -1)
             words = Words(index, None, masters)
-        return WordRows(self.vectors, words, self.input_dropout.state())
+        own = self.vectors if batch.rows is None else batch.rows
+        return WordRows(own if vectors is None else vectors, words, self.input_dropout.state())

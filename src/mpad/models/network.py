@@ -19,6 +19,7 @@ class Output:
     vectors: Tensor  # (n_documents, width), the document vectors that the last layer classifies
     word_attention: Tensor | None = None  # (steps, n_words), sums to 1 over the words of a graph, document or sentence
     sentence_attention: Tensor | None = None  # (steps or 1, n_sentences), sums to 1 over the sentences of a document
+    member_logits: Tensor | None = None  # (members, n_documents, n_classes), of several networks that answer together
     extra: Tensor | None = None  # a loss of the network's own, added to the documents' while training
 
 

@@ -9,7 +9,7 @@ from mpad.errors import InputError
 
 Variant = Literal["mpad", "sentence-att", "clique", "path"]
 VARIANTS: tuple[Variant, ...] = ("mpad", "sentence-att", "clique", "path")
-MOST_STEPS, WIDEST = 100, 1 << 16
+MOST_STEPS, WIDEST, MOST_MEMBERS = 100, 1 << 16, 100
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -25,11 +25,13 @@ class MPADConfig:
     mlp_norm: batch norm inside the MLPs. mlp_relu: the message's MLP ends in a ReLU.
     attention_bias: W_A has a bias. score_tanh: a tanh around the attention's scores.
     attention_dense: a dense layer with ReLU on the attended vector.
+
+    members: networks of this shape that were trained apart and answer together.
     """
 
     n_classes: int
     vector_width: int
-    n_words: int  # rows of the table of word vectors
+    n_words: int  # rows of the table of word vectors; 0: nodes come with features of their own
     variant: Variant = "mpad"
     steps: int = 2
     hidden: int = 64
@@ -45,13 +47,14 @@ class MPADConfig:
     attention_bias: bool = False
     score_tanh: bool = False
     attention_dense: bool = False
+    members: int = 1
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise InputError(f"no variant '{self.variant}' (known: {', '.join(VARIANTS)})")
         if self.combine not in ("gru", "identity"):
             raise InputError(f"combine must be 'gru' or 'identity', not '{self.combine}'")
-        most = {"steps": MOST_STEPS, "hidden": WIDEST, "vector_width": WIDEST}
+        most = {"steps": MOST_STEPS, "hidden": WIDEST, "vector_width": WIDEST, "members": MOST_MEMBERS}
         for name, largest in most.items():
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or not 1 <= value <= largest:
@@ -63,14 +66,29 @@ class MPADConfig:
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
 
     @property
+    def contextual(self) -> bool:
+        """Whether nodes come with features of their own, so that there is no table of word vectors."""
+        return self.n_words == 0
+
+    @property
     def hierarchical(self) -> bool:
         """Whether a document is a run of sentence graphs."""
         return self.variant != "mpad"
 
+    @property
+    def table_width(self) -> int:
+        """Width of the table of word vectors: where these are learnt, each member has its own in it."""
+        return self.vector_width * (self.members if self.learn_vectors else 1)
+
     def tensor_shapes(self) -> Shapes:
         """Name and shape of every tensor that a saved network of this shape has, its word vectors included."""
-        shapes: Shapes = {"vectors": (self.n_words, self.vector_width)}
-        shapes |= self._level_shapes("words", self.vector_width, self.steps, self.master_node, first=True)
+        shapes, one = {"vectors": (self.n_words, self.table_width)}, self._member_shapes()
+        if self.members == 1:
+            return shapes | one
+        return shapes | {f"members.{k}.{name}": shape for k in range(self.members) for name, shape in one.items()}
+
+    def _member_shapes(self) -> Shapes:
+        shapes = self._level_shapes("words", self.vector_width, self.steps, self.master_node, first=True)
         if self.hierarchical:
             steps = 0 if self.variant == "sentence-att" else self.steps
             shapes |= self._level_shapes("sentences", self.hidden, steps, master=False, first=False)

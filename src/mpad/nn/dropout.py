@@ -16,6 +16,7 @@ class DropoutCounter:
     def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
         self.seeds = torch.tensor([int(seed) for seed in seeds], device=device)
         self.steps = torch.zeros_like(self.seeds)
+        self.rows_before = 0  # of the same batch, in other processes: masks go on where theirs end
 
     def advance(self, active: Tensor) -> None:
         """Draw other masks from now on, for the models that take a step: (models,) 0 or 1."""
@@ -42,7 +43,12 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements while training; at prediction give x itself."""
         state = self.state()
-        return x if state.seeds is None else ops.dropout(x, state)
+        if state.seeds is None:
+            return x
+        before = 0 if self.counter is None else self.counter.rows_before
+        if not before:
+            return ops.dropout(x, state)
+        return ops.dropout(torch.cat([x.new_zeros(before, *x.shape[1:]), x]), state)[before:]
 
     def state(self) -> DropoutState:
         """What an operator draws this layer's masks from; while nothing is dropped, nothing."""

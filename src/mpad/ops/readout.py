@@ -19,7 +19,7 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Self-attention over the words of each graph (eq. 7): u (…, groups, width), α (words,).
 
-    Y = tanh(H W_A [+ b])    α = softmax([tanh](Y · v)) within the graph    u = Σ α_i H_i
+    Y = tanh(H W_A [+ b])    α = softmax([tanh] (Y · v)) within the graph    u = Σ α_i H_i
 
     H: ([models,] words, width). A graph without words, or of padding, gets zeros. The returned α is detached; u
     is differentiated through it.

@@ -8,7 +8,7 @@ array(['positive'], dtype='<U8')
 For serving and for starting fast. A model folder that `MPADClassifier.save` or `mpad fit` wrote is all it needs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad._inputs import as_texts
+from mpad._labels import Labels
+from mpad._storage.model_folder import VECTORS, ModelFiles, open_model, read_network
+from mpad._text.contextual import Transformer, runs
+from mpad._text.tokenizer import Tokenizer, saved_tokenizer
+from mpad._text.vocabulary import Vocabulary
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import Potentials
-from mpad.inputs import as_texts
-from mpad.labels import Labels
 from mpad.runtime.answer import Answer, with_potentials
+from mpad.runtime.ensemble import Ensemble, make_network
 from mpad.runtime.network import Network
-from mpad.storage.model_folder import VECTORS, ModelFiles, open_model, read_network
-from mpad.text.tokenizer import Tokenizer, saved_tokenizer
-from mpad.text.vocabulary import Vocabulary
 
 __all__ = ["Answer", "Network", "Pipeline", "load"]
 
@@ -37,14 +39,21 @@ class Pipeline:
     tokenizer: Tokenizer
     vocabulary: Vocabulary
     graph_config: GraphConfig
-    network: Network
+    network: Network | Ensemble
     labels: Labels
     potentials: Potentials | None = None  # the linear part, where the model has one
+    transformer: Transformer | None = None  # that features of nodes come from; None: they are word vectors
 
     def pack(self, texts: Sequence[str]) -> PackedGraphs:
         """Text → packed graphs, by document or by sentence as the variant wants."""
-        corpus = self.vocabulary.encode(texts, self.tokenizer, sentences=self.network.config.hierarchical)
-        return build_graphs(corpus, self.graph_config)
+        sentences = self.network.config.hierarchical
+        corpus = self.vocabulary.encode(texts, self.tokenizer, sentences)
+        graphs = build_graphs(corpus, self.graph_config)
+        if self.transformer is None:
+            return graphs
+        from mpad.graph.features import with_features  # here: others need not wait for it
+
+        return with_features(graphs, corpus, texts, self.tokenizer, sentences, self.transformer)
 
     def answer(self, packed: PackedGraphs) -> Answer:
         """Packed graphs → logits, document vectors and attention, in the order of the documents."""
@@ -52,8 +61,15 @@ class Pipeline:
 
     def logits(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Text → logits: (n, n_classes)."""
-        parts = self.vocabulary.parts(as_texts(texts), self.tokenizer)
-        return np.concatenate([self.answer(self.pack(part)).logits for part in parts])
+        return np.concatenate([answer.logits for _, answer in self.answers(texts)])
+
+    def answers(self, texts: Iterable[str]) -> Iterator[tuple[PackedGraphs, Answer]]:
+        """Text → packed graphs and the answer on them, in as many parts as the spare rows ask for."""
+        checked = as_texts(texts)
+        parts = self.vocabulary.parts(checked, self.tokenizer) if self.transformer is None else runs(checked)
+        for part in parts:
+            packed = self.pack(part)
+            yield packed, self.answer(packed)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """Text → probability of each class: (n, n_classes)."""
@@ -64,17 +80,25 @@ class Pipeline:
         return self.labels.decide(self.logits(texts))
 
 
-def load(folder: str | Path, tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None) -> Pipeline:
-    """Read a model folder; `tokenizer` hands in a function that the model was trained with."""
+def load(
+    folder: str | Path,
+    tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+    memory_mapped: bool = False,
+) -> Pipeline:
+    """Read a model folder; `tokenizer` hands in a function that the model was trained with.
+
+    Memory-mapped, word vectors and weights are views of the folder's file, which processes share and nobody may
+    write into as long as they run; a folder that takes its place does no harm.
+    """
 
     def read(files: ModelFiles) -> Pipeline:
         result = read_network(files)
         config = result.mpad_config()
         chosen = saved_tokenizer(result.tokenizer, tokenizer)
-        tensors = result.tensors(config.tensor_shapes())
+        tensors = result.tensors(config.tensor_shapes(), memory_mapped)
         potentials, vectors = result.potentials(tensors), tensors.pop(VECTORS)
-        network = Network(config, tensors, vectors)
+        network = make_network(config, tensors, vectors)
         parts = chosen, result.vocabulary, result.graph or GraphConfig(), network, result.labels
-        return Pipeline(*parts, potentials)
+        return Pipeline(*parts, potentials, result.transformer)
 
     return open_model(folder, read)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad import native
+from mpad import _native as native
 from mpad.graph.packed import PackedGraphs
 from mpad.nn.config import MPADConfig
 from mpad.runtime.answer import Floats

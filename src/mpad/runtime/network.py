@@ -43,7 +43,7 @@ class Network:
 
     @cached_property
     def _fused(self) -> FusedWords | None:
-        return fused_words(self.config, self._words, self._table)
+        return None if self.config.contextual else fused_words(self.config, self._words, self._table)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_fused"}  # C's pointers are not copied
@@ -82,6 +82,12 @@ class Network:
         node_start = graphs.node_start[start : end + 1]
         words = Groups(node_start - node_start[0])
         neighbours = WordNeighbours(prepared, start, end, words)
+        if graphs.features is not None:
+            rows = graphs.features[node_start[0] : node_start[-1]].astype(np.float32)
+            masters = np.zeros((words.n if self.config.master_node else 0, rows.shape[1]), np.float32)
+            entered = self._words.steps[0].enter(np.concatenate([rows, masters]))
+            vectors, attention = _run(self._words, entered, None, None, neighbours, words)
+            return self._classified(graphs, vectors, attention, first, last)
         index = graphs.words[node_start[0] : node_start[-1]].astype(np.int64)
         if self.config.master_node:
             index = np.concatenate([index, np.full(words.n, self.config.n_words)])

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad._text.vocabulary import SPARE_ROWS
 from mpad.graph.packed import PackedGraphs
 from mpad.runtime.answer import Floats
 from mpad.runtime.fold import Step
 from mpad.runtime.maps import Ints, relu
 from mpad.runtime.neighbours import WordNeighbours
 from mpad.runtime.update import Messages
-from mpad.text.vocabulary import SPARE_ROWS
 
 
 class WordTable:
@@ -87,7 +87,7 @@ class SpareRows:
     @contextmanager
     def taken_by(self, graphs: PackedGraphs, table: WordTable) -> Iterator[None]:
         """While this lasts, a table's spare rows are those of the new words of these graphs."""
-        if not graphs.new_words:
+        if not graphs.new_words or graphs.features is not None:
             yield
             return
         with self._lock:

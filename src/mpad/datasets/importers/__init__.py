@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from mpad._text.readers import Documents
 from mpad.datasets.importers import folders, reuters, sentences, treebank, yelp
-from mpad.text.readers import Documents
 
 __all__ = ["IMPORTERS"]
 

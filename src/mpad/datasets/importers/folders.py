@@ -2,9 +2,9 @@
 
 from pathlib import Path, PurePosixPath
 
+from mpad._text.readers import Documents
 from mpad.datasets.importers.source import read_files
 from mpad.errors import DataFileError
-from mpad.text.readers import Documents
 
 _SPORTS = ("athletics", "cricket", "football", "rugby", "tennis")
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from mpad._text.readers import Documents
 from mpad.datasets.importers.source import File, read_files
 from mpad.errors import DataFileError
-from mpad.text.readers import Documents
 
 _CLASSES = 8
 _DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)

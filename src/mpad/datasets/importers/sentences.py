@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from mpad._text.readers import Documents
 from mpad.datasets.importers.source import File, read_files, read_named
-from mpad.text.readers import Documents
 
 _KINDS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")  # of questions
 

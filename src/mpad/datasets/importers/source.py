@@ -1,14 +1,14 @@
 """The files of an original distribution: in a folder, a tar or zip archive, or one file alone.
 
-Archives are read in memory, never unpacked to disk, within the limits of `mpad.io.archives`.
+Archives are read in memory, never unpacked to disk, within the limits of `mpad._io.archives`.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from mpad._io.archives import archive_files
 from mpad.errors import DataFileError
-from mpad.io.archives import archive_files
 
 _MARK = b"\xef\xbb\xbf"
 Wanted = Callable[[PurePosixPath], bool]

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mpad._text.readers import Documents
 from mpad.datasets.importers.source import File, read_named
-from mpad.text.readers import Documents
 
 _PIECE = re.compile(r"[()]|[^ ()\t\r\n]+")
 Phrase = tuple[str, str]  # label, text

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from mpad._text.readers import Documents
+from mpad._text.tokenizer import KimTokenizer
 from mpad.datasets.importers.source import File, read_named
-from mpad.text.readers import Documents
-from mpad.text.tokenizer import KimTokenizer
 
 _RARE = 6
 _FIELDS = 4

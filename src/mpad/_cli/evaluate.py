@@ -1,0 +1,230 @@
+"""`mpad evaluate`: how good a model is on labelled documents."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from mpad._cli.inputs import LabelColumns, ModelFolder, OwnTokenizer, Separator, TextColumn, labelled
+from mpad._cli.output import Format, FormatOption, print_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mpad.estimators.calibration import Calibration
+
+
+def run(
+    model: ModelFolder,
+    data: Annotated[str | None, typer.Argument(help="A data file or a dataset's name; not for --behaviour.")] = None,
+    text: TextColumn = None,
+    label: LabelColumns = None,
+    separator: Separator = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw confusions, reliability, and accuracy by coverage, to this file (.png, .svg, .pdf)."),
+    ] = None,
+    behaviour: Annotated[
+        bool,
+        typer.Option("--behaviour", help="Ask a sentiment model 200 minimal pairs: negation, word order …"),
+    ] = False,
+    positive: Annotated[str | None, typer.Option(help="The positive class, for --behaviour.")] = None,
+    form: FormatOption = Format.table,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    tokenizer: OwnTokenizer = None,
+) -> None:
+    """Compare predictions with labels: accuracy, macro-F1, a table per class and the confusion matrix.
+
+    Of many labels a document: F1 of each label, of all together (micro) and their mean (macro).
+
+    Example: `mpad evaluate my-model test.csv`
+
+    Example: `mpad evaluate my-model test.csv --plot reliability.png`
+
+    Example: `mpad evaluate my-model --behaviour`
+
+    The expected calibration error says how far probabilities are from the share of answers that are right.
+
+    With --format jsonl or csv, one row per class, then one named (all) with the macro-averages and accuracy.
+    """
+    if behaviour:
+        _behave(model, device, tokenizer, positive, form)
+        return
+    if data is None:
+        raise typer.BadParameter("name the documents to evaluate on, or give --behaviour", param_hint="DATA")
+    documents = _documents(data, text, label, separator)
+    from mpad import zoo
+
+    classifier = zoo.load(model, device, tokenizer)
+    if classifier.labels_.multilabel:
+        _evaluate_many(classifier, documents, form, plot)
+    else:
+        _evaluate_one(classifier, documents, form, plot)
+
+
+Documents = Iterable[tuple[list[str], list[Any]]]  # texts and labels, some at a time
+
+
+def _documents(data: str, text: str | None, label: list[str] | None, separator: str | None) -> Documents:
+    """DATA in parts; large files are read as they are scored, others before."""
+    from mpad._cli.progress import in_chunks
+    from mpad._cli.streamed import streams
+
+    if streams(data, None):
+        from mpad._text.streams import Columns, pieces_of
+
+        named = label[0] if label and len(label) == 1 else tuple(label) if label else None
+        pieces = pieces_of(data, Columns(text, named, separator))
+        return ((chunk.texts, chunk.labels) for piece in pieces for chunk in piece.chunks())
+    pairs = list(zip(*labelled(data, text, label, "test", separator), strict=True))
+    return (([one for one, _ in chunk], [own for _, own in chunk]) for chunk in in_chunks(pairs))
+
+
+def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Path | None) -> None:
+    """One label a document; a label that the model does not know is a mistake, whatever it says."""
+    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+    from mpad.estimators.calibration import plot_evaluation
+
+    known = [str(name) for name in classifier.classes_]
+    judged = _judge(classifier, documents, known)
+    labels, predicted, calibration = judged.truth, judged.predicted, judged.calibration()
+    unknown = sorted(set(labels) - set(known))
+    classes = [*known, *unknown]
+    matrix = confusion_matrix(labels, predicted, labels=classes)
+    if plot is not None:
+        plot_evaluation(plot, classes, matrix, calibration)
+    precision, recall, f1, support = precision_recall_fscore_support(
+        labels, predicted, labels=classes, zero_division=0.0
+    )
+    accuracy = float(np.mean(np.array(labels) == np.array(predicted)))
+    macro = float(np.mean(f1[support > 0]))
+    half_width = 1.96 * float(np.sqrt(accuracy * (1 - accuracy) / len(labels)))
+    columns = ["class", "precision", "recall", "f1", "documents"]
+    rows: list[list[str | float | int | None]] = [
+        [name, float(p), float(r), float(f), int(n)]
+        for name, p, r, f, n in zip(classes, precision, recall, f1, support, strict=True)
+    ]
+    if unknown:
+        shown = ", ".join(f"'{name}' ({labels.count(name):,})" for name in unknown[:5])
+        typer.echo(f"labels that the model does not know, all counted as mistakes: {shown}", err=True)
+    if form is not Format.table:
+        there = support > 0
+        means = float(np.mean(precision[there])), float(np.mean(recall[there])), macro
+        print_rows(
+            [*columns, "accuracy"], [*[[*row, None] for row in rows], ["(all)", *means, len(labels), accuracy]], form
+        )
+        return
+    typer.echo(f"accuracy  {accuracy:.4f} ± {half_width:.4f} (95 %, {len(labels):,} documents)")
+    typer.echo(f"macro-F1  {macro:.4f}")
+    if calibration is not None:
+        shares, surest = calibration.coverage()
+        before = judged.before(calibration)
+        typer.echo(f"expected calibration error  {calibration.error:.4f}{before}")
+        half = f"{surest[shares.searchsorted(0.5)]:.4f}"
+        typer.echo(f"accuracy of the surest half of the answers  {half}")
+    typer.echo("")
+    print_rows(columns, rows, form)
+    typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
+    numbers = [str(number) for number in range(1, len(classes) + 1)]
+    print_rows(
+        ["", "class", *numbers],
+        [[number, name, *map(int, row)] for number, name, row in zip(numbers, classes, matrix, strict=True)],
+        form,
+    )
+
+
+def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Path | None) -> None:
+    """Many labels a document: F1 of each label, and of all together."""
+    from mpad.errors import InputError
+    from mpad.estimators.label_scores import score_labels
+
+    if plot is not None:
+        raise InputError("--plot is for models of one label a document")
+    truth: list[Any] = []
+    answers = []
+    for texts, labels in documents:
+        truth += labels
+        answers.append(classifier.predict(texts))
+    scores = score_labels(classifier.labels_, truth, np.concatenate(answers) > 0)
+    unknown = scores.names[len(classifier.labels_) :]
+    if unknown:
+        typer.echo(f"labels that the model does not know, all missed: {', '.join(unknown[:5])}", err=True)
+    columns = ["class", "precision", "recall", "f1", "documents", "right", "missed", "wrongly given"]
+    counts = zip(scores.right.tolist(), scores.missed.tolist(), scores.wrong.tolist(), strict=True)
+    each = zip(scores.names, scores.precision, scores.recall, scores.f1, counts, strict=True)
+    rows: list[list[Any]] = [[name, float(p), float(r), float(f), n[0] + n[1], *n] for name, p, r, f, n in each]
+    total = [sum(row[place] for row in rows) for place in (4, 5, 6, 7)]
+    rows += [["(micro)", *scores.micro, *total], ["(macro)", *scores.macro, *total]]
+    if form is Format.table:
+        for name, measured in (("micro-F1", scores.micro_f1), ("macro-F1", scores.macro_f1)):
+            typer.echo(f"{name}  {measured.value:.4f} ± {measured.margin:.4f} (95 %, {len(truth):,} documents)")
+        typer.echo(f"all labels of a document right  {scores.exact.value:.4f} ± {scores.exact.margin:.4f}\n")
+    print_rows(columns, rows, form)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What a model said of documents, and what is true."""
+
+    truth: list[str]
+    predicted: list[str]
+    sure: "NDArray[np.float64] | None"  # (documents,), the probability of the label; None where there is none
+    unscaled: "NDArray[np.float64] | None"  # the same before the temperature, where that alone was fitted
+    temperature: float | None
+
+    def calibration(self) -> "Calibration | None":
+        """How far probabilities hold."""
+        from mpad.estimators.calibration import Calibration
+
+        right = np.array(self.truth) == np.array(self.predicted)
+        return None if self.sure is None else Calibration(self.sure, right)
+
+    def before(self, calibration: "Calibration") -> str:
+        """What the error was before the temperature."""
+        if self.unscaled is None:
+            return ""
+        error = type(calibration)(self.unscaled, calibration.right).error
+        return f"; before its temperature of {self.temperature:.2f}, {error:.4f}"
+
+
+def _judge(classifier: Any, documents: Documents, classes: list[str]) -> _Judged:
+    from mpad.errors import InputError
+
+    temperature = getattr(classifier, "card_", {}).get("temperature")
+    fitted = isinstance(temperature, float) and 0 < temperature < float("inf")
+    truth: list[str] = []
+    predicted: list[str] = []
+    sure, unscaled = [], []
+    for texts, labels in documents:
+        if any(isinstance(label, list) for label in labels):
+            raise InputError("the model gives one label a document, but these have lists of labels")
+        truth += [str(label) for label in labels]
+        if not hasattr(classifier, "predict_proba"):
+            predicted += [str(name) for name in classifier.predict(texts)]
+            continue
+        probabilities = classifier.predict_proba(texts)
+        predicted += [classes[column] for column in probabilities.argmax(1)]
+        sure.append(probabilities.max(1))
+        if fitted:  # logits are logarithms of these, but for a number that all classes share
+            raised = probabilities**temperature
+            unscaled.append((raised / raised.sum(1, keepdims=True)).max(1))
+    joined = [np.concatenate(parts) if parts else None for parts in (sure, unscaled)]
+    return _Judged(truth, predicted, joined[0], joined[1], temperature if fitted else None)
+
+
+def _behave(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:
+    """Print the share of minimal pairs that a sentiment model gets right."""
+    from mpad import zoo
+    from mpad.errors import InputError
+    from mpad.estimators.behaviour import check_behaviour
+
+    classifier = zoo.load(model, device, tokenizer)
+    if not hasattr(classifier, "predict_proba"):
+        raise InputError(f"{model}: gives no probabilities, which --behaviour compares")
+    rows = check_behaviour(list(classifier.classes_), classifier.predict_proba, positive)
+    columns = ["pairs of sentences", "number", "right", "± (95 %)"]
+    print_rows(columns, [[row.category, row.pairs, row.right, row.margin] for row in rows], form)

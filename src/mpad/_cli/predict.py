@@ -1,0 +1,137 @@
+"""`mpad predict`: label new documents."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpad._cli.engine import Address, Engine, EngineOption
+from mpad._cli.inputs import ModelFolder, OwnTokenizer, TextColumn, rows_of
+from mpad._cli.output import Format, FormatOption, print_rows
+from mpad._text.printable import printable
+from mpad.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    from mpad.scale.job import Job, Outcome, Task
+
+
+def run(
+    model: ModelFolder,
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A data file, or - for standard input, one document a line; with OUT, also a pattern in quotes or a "
+            "folder of data files."
+        ),
+    ] = "-",
+    out: Annotated[
+        Path | None,
+        typer.Argument(help="Folder to write to: a Parquet file for each file of DATA.", show_default=False),
+    ] = None,
+    text: TextColumn = None,
+    form: FormatOption = Format.table,
+    proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="Print that many of the likeliest classes.")] = None,
+    reject_below: Annotated[
+        float | None, typer.Option(min=0, max=1, help="No label where its probability is below that.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Of many labels, give those above that, not above their own.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu answers by NumPy alone; cuda or auto wait for torch.")] = "cpu",
+    tokenizer: OwnTokenizer = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="With OUT: processes, one file each at a time. As many as cores if not given."),
+    ] = None,
+    engine: EngineOption = Engine.local,
+    address: Address = None,
+) -> None:
+    """Label documents: one row each, in their order. As CSV or JSON lines, with all columns that they came with.
+
+    Example: `mpad predict my-model new.csv --format csv > labels.csv`
+
+    Example: `echo "a moving film" | mpad predict my-model`
+
+    Example: `tail -f log.txt | mpad predict my-model --format jsonl`
+
+    Example: `mpad predict my-model new.csv --top 3`
+
+    Example: `mpad predict my-model 'in/*.parquet' answers --workers 8`
+
+    Example: `mpad predict my-model 'in/*.parquet' answers --engine ray --address 10.0.0.1:6379`
+
+    Into a folder, each file is streamed, and its answers appear when they are whole; the same command again skips files
+    that are done by the same model with the same settings. Files that cannot be read are named, and the others done.
+    """
+    from mpad.scale.answers import Asked, load_answerer
+    from mpad.scale.predictor import name_beside
+
+    asked = Asked(proba, top, reject_below, threshold)
+    if out is not None:
+        if form is not Format.table or device != "cpu" or data == "-":
+            raise InputError("into a folder go Parquet files, answered on a CPU: leave out --format, --device and -")
+        if address is not None and engine is Engine.local:
+            raise InputError("--address is for --engine ray")
+        from mpad.scale.job import make_job, make_tasks
+
+        job, tasks = make_job(model, text, asked, tokenizer), make_tasks(data, out)
+        _score(job, tasks, lambda left: _outcomes(job, left, engine, workers, address))
+        return
+    if workers is not None or engine is not Engine.local or address is not None:
+        raise InputError("--workers, --engine and --address need a folder to write to: mpad predict MODEL DATA OUT")
+    stream = rows_of(data, text)
+    answerer = load_answerer(model, asked, device, tokenizer)
+    at, whole = stream.text_at, form is not Format.table
+    own = [name_beside(name, stream.names if whole else ()) for name in answerer.fields]
+
+    def answered() -> Iterator[list[Any]]:
+        from mpad._cli.progress import watched
+
+        for chunk in watched(stream.chunks, stream.total):
+            columns = answerer.answer([str(row[at]) for row in chunk])
+            if answerer.many and form is not Format.jsonl:
+                columns[0] = [", ".join(labels) for labels in columns[0]]
+            for row, answer in zip(chunk, zip(*columns, strict=True), strict=True):
+                yield [*row, *answer] if whole else [*answer, row[at]]
+            sys.stdout.flush()
+
+    print_rows([*stream.names, *own] if whole else [*own, "text"], answered(), form)
+
+
+def _outcomes(
+    job: "Job", tasks: "list[Task]", engine: Engine, workers: int | None, address: str | None
+) -> "Iterator[Outcome]":
+    if engine is Engine.ray:
+        from mpad.scale import ray
+
+        return ray.score_files(job, tasks, workers, address)
+    from mpad.runtime.parallel import cores
+    from mpad.scale import pool
+
+    return pool.score_files(job, tasks, workers or cores())
+
+
+def _score(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Task]], Iterator[Outcome]]") -> None:
+    """Score what is left to do, and say what came of it."""
+    left = [task for task in tasks if not job.is_done(task)]
+    folder = tasks[0].out.parent
+    if len(left) < len(tasks):
+        typer.echo(f"{len(tasks) - len(left):,} of {len(tasks):,} files are done already in {folder}", err=True)
+    rows, failed = 0, 0
+    from mpad._cli.progress import file_bar
+
+    with file_bar(len(left)) as advance:
+        for outcome in outcomes(left) if left else ():
+            if outcome.fatal:
+                raise StoreError(outcome.error)
+            advance(outcome.rows)
+            rows += outcome.rows
+            if outcome.error is not None:
+                failed += 1
+                typer.echo(f"mpad: {printable(' '.join(outcome.error.split()))}", err=True)
+    typer.echo(f"{len(left) - failed:,} files with {rows:,} rows written to {folder}", err=True)
+    if failed:
+        raise InputError(f"{failed:,} of {len(tasks):,} files could not be scored; put them right and run this again")

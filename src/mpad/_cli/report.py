@@ -1,0 +1,59 @@
+"""`mpad report`: a model on labelled documents, as one page to mail."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpad._cli.inputs import Data, LabelColumns, ModelFolder, OwnTokenizer, Separator, TextColumn, labelled, unlabelled
+
+
+def run(
+    model: ModelFolder,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, an .html file.")] = Path("report.html"),
+    text: TextColumn = None,
+    label: LabelColumns = None,
+    separator: Separator = None,
+    against: Annotated[
+        str | None, typer.Option(help="Other DATA, such as what the model learnt from, to see what has drifted.")
+    ] = None,
+    mistakes: Annotated[int, typer.Option(min=0, help="Mistakes to explain, the surest first.")] = 8,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    tokenizer: OwnTokenizer = None,
+) -> None:
+    """Write a report: scores with intervals, confusions, what speaks for each class, the surest mistakes explained.
+
+    Example: `mpad report my-model test.csv --out report.html`
+
+    Example: `mpad report my-model this-week.csv --against train.csv --out report.html`
+
+    Example: `mpad report my-model tickets.csv --label tags --separator ';'`
+
+    Of many labels a document: micro- and macro-F1, and each label right, missed and wrongly given.
+
+    One file of HTML without a script: it can be mailed, and asks nobody for anything. It quotes the mistakes, and words
+    of the other documents.
+    """
+    from mpad.errors import InputError
+
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{out}: a report is a page; name an .html file")
+    if out.exists() and not force:
+        raise InputError(f"{out}: is there already; name another file, or give --force")
+    texts, labels = labelled(data, text, label, "test", separator)
+    then = None if against is None else unlabelled(against, text)
+    from mpad import zoo
+    from mpad._cli.progress import document_bar
+    from mpad._io.atomic import write_file
+    from mpad._pipeline.document_model import DocumentModel
+    from mpad.estimators.report import make_report
+
+    classifier = zoo.load(model, "cpu", tokenizer)
+    own = getattr(classifier, "model_", None)
+    if not isinstance(own, DocumentModel):
+        raise InputError(f"{model}: a report explains mistakes, which an mpad model can; mpad evaluate takes any")
+    with document_bar(min(len(texts), 200), "explaining") as done:
+        page = make_report(own, texts, labels, classifier.card_, model.resolve().name, then, mistakes, done)
+    write_file(out, page.encode("utf-8", "replace"))
+    typer.echo(f"wrote {out} ({len(texts):,} documents)", err=True)

@@ -1,0 +1,68 @@
+"""`mpad fit --stream`: train on files that need not fit into memory, by one process or by several."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mpad.datasets.names import NAMES
+from mpad.errors import InputError
+
+if TYPE_CHECKING:
+    from mpad.estimators.classifier import MPADClassifier
+
+_LARGE = 1 << 30  # bytes
+
+
+def streams(data: str, asked: bool | None) -> bool:
+    """Whether DATA is read from disk as training goes: where it is asked for or large, and under torchrun."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if asked is False:
+            raise InputError("several processes read DATA from disk as training goes: leave --no-stream out")
+        return True
+    if asked is not None or (data in NAMES and not Path(data).exists()):
+        return bool(asked)
+    from mpad._text.streams import size_of
+
+    return size_of(data) >= _LARGE
+
+
+def run_stream(
+    classifier: "MPADClassifier",
+    data: str,
+    out: Path,
+    columns: tuple[str | None, list[str] | None, str | None],
+    reading: dict[str, Any],
+    resume: bool,
+    refused: list[str],
+) -> None:
+    """Fit, save and say how it went; of several processes, the first alone writes."""
+    from mpad._streaming.options import StreamOptions
+    from mpad.estimators.training_card import held_out_lines
+
+    if refused:
+        raise InputError(f"--{refused[0]} is for documents in memory; leave it out, or --no-stream")
+    text, label, separator = columns
+    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
+    first = int(os.environ.get("RANK", "0")) == 0
+    classifier.set_params(verbose=True).fit_stream(  # a bar, or lines where nobody looks on
+        data,
+        text=text,
+        label=label[0] if label and len(label) == 1 else label,
+        separator=separator,
+        options=StreamOptions(**reading),
+        checkpoint=checkpoint,
+        resume=resume,
+    )
+    classifier.set_params(verbose="auto")
+    if not first:
+        return
+    classifier.card_["data"] = Path(data).name
+    classifier.save(out)
+    checkpoint.unlink(missing_ok=True)
+    n = classifier.card_["documents"]
+    typer.echo(f"{n:,} documents, {len(classifier.classes_)} classes; kept epoch {classifier.best_epoch_}", err=True)
+    for line in held_out_lines(classifier):
+        typer.echo(line, err=True)
+    typer.echo(f'saved to {out}; next: mpad predict {out} DATA, mpad explain {out} "some text"', err=True)

@@ -1,0 +1,91 @@
+"""`mpad tune`: search for settings on your own documents, and save the best model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpad._cli.engine import Address, Engine, EngineOption
+from mpad._cli.inputs import Data, LabelColumn, TextColumn, labelled, vector_option
+from mpad.errors import InputError
+
+if TYPE_CHECKING:
+    from mpad.estimators.tuning import Runner
+
+
+def run(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the best model to.")],
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    minutes: Annotated[float, typer.Option(help="How long to search; a trial that has begun is ended.")] = 10.0,
+    trials: Annotated[int | None, typer.Option(help="Trials at most, those before counted.")] = None,
+    vectors: Annotated[list[str] | None, typer.Option(help="Word vectors, as of `mpad fit`.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the trials to this file (.png, .svg, .pdf).")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
+    engine: EngineOption = Engine.local,
+    workers: Annotated[int | None, typer.Option(min=1, help="With --engine ray: trials at once.")] = None,
+    address: Address = None,
+) -> None:
+    """Search for settings that suit your documents, and save a model with the best of them.
+
+    Example: `mpad tune reviews.csv --minutes 10 --out my-model --plot trials.png`
+
+    Example: `mpad tune reviews.csv --minutes 60 --out my-model --engine ray --workers 8`
+
+    The first trial is the default. Trials are compared on a fifth of the documents, by likelihood; the best setting is
+    then fitted on all. They are kept in OUT.study: the same command goes on with them.
+    """
+    from mpad._storage.model_folder import check_destination
+
+    check_destination(out)
+    from mpad._extras import require
+    from mpad.estimators.classifier import MPADClassifier
+    from mpad.estimators.tuning import Trial, plot_trials, tune
+
+    require("optuna", extra="tune")
+    if plot is not None:
+        require("matplotlib", extra="plots")
+    texts, labels = labelled(data, text, label, "train")
+    fixed = {"device": device, "random_state": seed, **vector_option(vectors)}
+
+    def said(trial: Trial) -> None:
+        what = (
+            ", ".join(
+                f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+                for name, value in trial.settings.items()
+            )
+            or "the default"
+        )
+        scores = f"log-likelihood {trial.log_likelihood:.4f}, accuracy {trial.accuracy:.4f}"
+        typer.echo(f"trial {trial.number}: {scores} ({what})", err=True)
+
+    study = out.resolve().with_name(f"{out.resolve().name}.study")
+    with _runner(engine, workers, address, gpu=device.startswith("cuda")) as runner:
+        result = tune(
+            texts, labels, minutes=minutes, study=study, most_trials=trials, done=said, runner=runner, **fixed
+        )
+    best = result[0]
+    typer.echo(f"best of {len(result)}: trial {best.number}; fitting it on all {len(texts):,} documents", err=True)
+    classifier = MPADClassifier(**{**best.settings, **fixed}).fit(texts, labels)
+    classifier.card_["data"] = Path(data).name
+    classifier.save(out)
+    if plot is not None:
+        plot_trials(result, plot)
+    typer.echo(f"saved to {out}; next: mpad predict {out} DATA", err=True)
+
+
+@contextmanager
+def _runner(engine: Engine, workers: int | None, address: str | None, gpu: bool) -> Iterator["Runner | None"]:
+    if engine is Engine.local:
+        if workers is not None or address is not None:
+            raise InputError("--workers and --address are for --engine ray")
+        yield None
+        return
+    from mpad.scale.ray_trials import ray_runner
+
+    with ray_runner(address, workers, gpu) as runner:
+        yield runner

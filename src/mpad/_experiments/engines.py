@@ -1,0 +1,26 @@
+"""The version of what each system computes. Every record keeps it: a configuration does not say how it was computed.
+
+Raise a system's number, with a line here, whenever the same configuration gives numbers of another kind: another
+network, dropout of another meaning, another precision or rounding, other preprocessing. What only makes it faster, or
+draws the same things from another generator, is no raise. Records of an older engine stay valid: tables say where they
+stand, and `mpad reproduce --engine current` runs them again.
+
+Numbers count from 0. What raised them, and since which commit:
+
+mpad, 1 (cedf3d8): no bias before a batch norm; on a GPU products in TF32, factors of weight gradients in bfloat16
+mpad, 2 (20b9e8e): dropout by word (all nodes of a word share a mask within a batch) on a GPU, too, as on a CPU
+texting, 1 (cedf3d8): its gate is mpad's: on a GPU in TF32
+doc2vec, 1 (3f9c756): vectors are standardised, word vectors are learnt beside those of documents
+wmd, 1 (3f9c756): without stop words
+fasttext, 1 (9a8aac4): lines are shuffled; learning rate and epochs are chosen on a tenth of the training documents
+"""
+
+from mpad.registry import REGISTRY
+
+_RAISED = {"mpad": 2, "texting": 1, "doc2vec": 1, "wmd": 1, "fasttext": 1}  # by `Entry.kind`; all others: 0
+
+
+def engine_of(row: str) -> int:
+    """The present engine of a table's row; ablations and recipes are rows of mpad."""
+    entry = REGISTRY.get(row) or REGISTRY[row.split("-")[0]]
+    return _RAISED.get(entry.kind, 0)

@@ -1,0 +1,217 @@
+"""What is odd about people's own documents and labels: said before it spoils a model.
+
+`fit` warns of what it sees in passing (`DataWarning`) and refuses what cannot be meant; `mpad data check` shows all.
+"""
+
+import unicodedata
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad._labels import Labels
+from mpad._text.tokenizer import KimTokenizer, Tokenizer, UnicodeTokenizer
+from mpad._text.vocabulary import EncodedCorpus
+from mpad.errors import DataWarning, InputError
+
+_MISSING = frozenset({"inf", "-inf", "nan", "none", "null", "na", "n/a", "<na>", "nat", "undefined"})
+_FEW = 5  # documents of a class
+_MANY_CLASSES = 20
+_SAMPLE = 2_000  # documents whose letters are looked at
+_LOST = 0.02  # share of letters that may be dropped without a word
+_FUNCTION_WORDS = {
+    "English": "the and of to is that with for was are this not but have you from",
+    "German": "der die und das ist nicht mit den von zu ein eine auf auch sich dem",
+    "French": "le les et des est une que dans pour pas qui sur avec au plus du",
+    "Spanish": "el los y las que en una por con para del es se su como no",
+    "Italian": "il di che è una per non sono con della gli del anche nel più si",
+    "Portuguese": "o os e que uma para não com do da em no mais se como dos",
+    "Dutch": "de het een van en niet dat op te zijn met voor maar ook aan er",
+    "Swedish": "och att det är som en på inte för med av den till har jag de",
+    "Polish": "i w nie na że się z jest do to jak ale za od po tym",
+    "Turkish": "ve bir bu için ile çok da de ne gibi daha ama var en mi olarak",
+    "Russian": "и в не на что я с он как это по но из у за то",
+    "Ukrainian": "і в не на що я з він як це по але та у за до",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a person should know of their data."""
+
+    what: str
+    number: int
+    example: str = ""
+    cure: str = ""
+
+
+# ── What fit says ──
+
+
+def warn_of_labels(labels: Labels, y: NDArray[Any]) -> None:
+    """Refuse labels that are measurements; warn of those that look like slips."""
+    if labels.multilabel:
+        return
+    classes = [str(label) for label in labels.classes.tolist()]
+    if len(classes) >= _MANY_CLASSES and 2 * len(classes) > len(y) and _are_measurements(classes):
+        raise InputError(
+            f"y holds {len(classes)} different numbers in {len(y):,} documents, such as {classes[0]} and {classes[1]}: "
+            "that is a measurement, not a class; cut it into a few classes, or name another column as the label"
+        )
+    for finding in label_findings([str(label) for label in y.tolist()]):
+        if finding.what != _SMALL:
+            _warn(f"{finding.what}: {finding.example}; {finding.cure}")
+
+
+def warn_of_words(texts: Sequence[str], corpus: EncodedCorpus, tokenizer: Tokenizer) -> None:
+    """Refuse documents of which no word is left; warn where a tokenizer drops much of a script."""
+    empty = np.flatnonzero(np.diff(corpus.sentence_start[corpus.document_start]) == 0).tolist()
+    with_text = [number for number in empty if texts[number].strip()]
+    scripts = Counter(script for number in with_text[:_SAMPLE] for script in scripts_of(texts[number]))
+    unread = ", ".join(script for script, _ in scripts.most_common(3))
+    cure = "tokenizer='unicode' (--tokenizer unicode) reads every script"
+    if texts and len(empty) == len(texts):
+        why = f"the tokenizer '{tokenizer.name}' drops {unread}: {cure}" if unread else "all texts are empty"
+        raise InputError(f"not one word is left of any of the {len(texts):,} documents: {why}")
+    if unread:
+        _warn(f"{len(with_text):,} documents are left without a word: '{tokenizer.name}' drops {unread}; {cure}")
+        return
+    lost = _lost_letters(texts) if isinstance(tokenizer, KimTokenizer) else 0.0
+    if lost > _LOST:
+        _warn(
+            f"'{tokenizer.name}' drops the {100 * lost:.0f} % of letters that are not ASCII ('schön' → 'sch n'); {cure}"
+        )
+
+
+def _warn(said: str) -> None:
+    warnings.warn(said, DataWarning, stacklevel=4)
+
+
+def _are_measurements(classes: Sequence[str]) -> bool:
+    """Whether all are numbers, and some have decimals."""
+    try:
+        return any(float(label) != int(float(label)) for label in classes)
+    except (ValueError, OverflowError):
+        return False
+
+
+def _lost_letters(texts: Sequence[str]) -> float:
+    sample = [text for text in texts[:: max(1, len(texts) // _SAMPLE)]]
+    letters = sum(character.isalpha() for text in sample for character in text[:2000])
+    lost = sum(c.isalpha() and not c.isascii() for text in sample if not text.isascii() for c in text[:2000])
+    return lost / max(letters, 1)
+
+
+# ── What `mpad data check` shows ──
+
+_SMALL = f"classes with fewer than {_FEW} documents"
+
+
+def label_findings(labels: Sequence[str]) -> Iterator[Finding]:
+    """What is odd about labels."""
+    counts = Counter(labels)
+    alike: dict[str, list[str]] = defaultdict(list)
+    for label in counts:
+        alike[_plain(label)].append(label)
+    for group in alike.values():
+        if len(group) > 1:
+            shown = ", ".join(repr(label) for label in sorted(group))
+            yield Finding("labels that hardly differ (spaces, capitals)", len(group), shown, "write them alike")
+    missing = [label for label in counts if label.strip().casefold() in _MISSING]
+    if missing:
+        number = sum(counts[label] for label in missing)
+        shown = ", ".join(repr(label) for label in missing)
+        yield Finding("labels that look like missing ones", number, shown, "drop those rows or label them")
+    if len(counts) >= _MANY_CLASSES and 2 * len(counts) > len(labels):
+        shown = f"{len(counts):,} classes in {len(labels):,} documents"
+        yield Finding("nearly as many classes as documents", len(counts), shown, "is this the column of labels?")
+    elif len(counts) >= _MANY_CLASSES and _are_measurements(list(counts)):
+        yield Finding("labels that look like measurements", len(counts), next(iter(counts)), "cut them into classes")
+    small = [label for label, count in counts.items() if count < _FEW]
+    if small:
+        shown = ", ".join(f"{label!r} ({counts[label]})" for label in small[:5])
+        yield Finding(_SMALL, len(small), shown, "add documents, or join classes")
+
+
+def _plain(label: str) -> str:
+    """A label without what people do not see: spaces, capitals, marks without width, ways to write an accent."""
+    seen = "".join(c for c in unicodedata.normalize("NFKC", label) if unicodedata.category(c) not in ("Cf", "Cc"))
+    return " ".join(seen.split()).casefold()
+
+
+def text_findings(texts: Sequence[str], labels: Sequence[str] | None) -> Iterator[Finding]:
+    """What is odd about texts, and about texts with their labels."""
+    keys = [_key(text) for text in texts]
+    first: dict[str, int] = {}
+    again = [number for number, key in enumerate(keys) if key and first.setdefault(key, number) != number]
+    if again:
+        yield Finding("documents whose text stands before them already", len(again), _cut(texts[again[0]]), "drop them")
+    if labels is not None:
+        given: dict[str, set[str]] = defaultdict(set)
+        for key, label in zip(keys, labels, strict=True):
+            given[key].add(label)
+        torn = [key for key, result in given.items() if key and len(result) > 1]
+        if torn:
+            yield Finding("texts with more than one label", len(torn), _cut(texts[first[torn[0]]]), "decide for one")
+    empty = [number for number, text in enumerate(texts) if not text.strip()]
+    if empty:
+        yield Finding("empty documents", len(empty), f"row {empty[0] + 1}", "drop them")
+    kim = KimTokenizer()
+    dropped = [number for number, text in enumerate(texts) if text.strip() and not kim.words(text)]
+    if dropped:
+        yield Finding(
+            "documents of which the tokenizer 'kim' leaves no word",
+            len(dropped),
+            _cut(texts[dropped[0]]),
+            "--tokenizer unicode",
+        )
+
+
+def leaks(training: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
+    """Documents of one file that stand in another too."""
+    known = {_key(text) for text in training}
+    both = [text for text in test if _key(text) and _key(text) in known]
+    if both:
+        yield Finding("documents of the second file that the first has too", len(both), _cut(both[0]), "drop them")
+
+
+def kinds_of_text(texts: Sequence[str]) -> Iterator[Finding]:
+    """Scripts, and languages by their function words, of a sample; a document may count in several scripts."""
+    sample = texts[:: max(1, len(texts) // _SAMPLE)]
+    for script, number in Counter(script for text in sample for script in scripts_of(text)).most_common(6):
+        yield Finding(f"script: {script}", number, f"of {len(sample):,} documents looked at")
+    for language, number in Counter(language_of(text) for text in sample).most_common(6):
+        yield Finding(f"language: {language}", number, f"of {len(sample):,} documents looked at")
+
+
+def scripts_of(text: str) -> set[str]:
+    """Names of the scripts of a text's letters, as Unicode has them, such as LATIN, CYRILLIC or CJK."""
+    return {script for character in set(text[:2000]) if (script := _script(character))}
+
+
+def _script(character: str) -> str:
+    if not character.isalpha() and unicodedata.category(character) != "So":
+        return ""
+    name = unicodedata.name(character, "UNNAMED").partition(" ")[0]
+    return name.partition("-")[0] if character.isalpha() else "symbols and emoji"
+
+
+def language_of(text: str) -> str:
+    """The language whose function words are most of a text's words; "unknown" where too few are any's."""
+    words = Counter(UnicodeTokenizer().words(text[:2000]))
+    hits = {name: sum(words[word] for word in own.split()) for name, own in _FUNCTION_WORDS.items()}
+    best = max(hits, key=lambda name: hits[name])
+    return best if hits[best] >= 2 and 12 * hits[best] >= words.total() else "unknown"
+
+
+def _key(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _cut(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= 60 else shown[:59] + "…"

@@ -1,0 +1,41 @@
+"""One of the rivals' networks, with all that it needs to read raw text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from mpad._labels import Labels
+from mpad._pipeline.text_model import TextModel
+from mpad._text.tokenizer import Tokenizer
+from mpad._text.vocabulary import EncodedCorpus, Vocabulary
+from mpad._training.examples import Corpus
+from mpad.graph.batch import CorpusTensors
+from mpad.graph.build import build_graphs
+from mpad.graph.packed import PackedGraphs
+from mpad.models.network import Network
+from mpad.sequence.batch import WordTensors
+from mpad.sequence.trees import PackedTrees, TreeTensors, pack_trees
+
+
+@dataclass(frozen=True)
+class SequenceModel(TextModel):
+    """A trained network over words in their order, over graphs of them, or over parse trees."""
+
+    kind: str
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    network: Network
+    labels: Labels
+
+    def packed(self, corpus: EncodedCorpus, texts: Sequence[str]) -> EncodedCorpus | PackedGraphs | PackedTrees:
+        """Ids as they are, or as graphs of words or parse trees where the network reads those."""
+        if self.network.reads_trees:
+            return pack_trees(texts, corpus, len(self.labels))
+        return corpus if self.network.graph is None else build_graphs(corpus, self.network.graph)
+
+    def tensors(self, packed: EncodedCorpus | PackedGraphs | PackedTrees, device: torch.device) -> Corpus:
+        """The same on a device."""
+        if isinstance(packed, PackedTrees):
+            return TreeTensors(packed, device)
+        return CorpusTensors(packed, device) if isinstance(packed, PackedGraphs) else WordTensors(packed, device)

@@ -1,0 +1,78 @@
+"""Kim's tokenizer and the look-up of words in one pass over the text, by native/tokenize.h."""
+
+from collections.abc import Sequence
+from ctypes import Structure, byref, c_int, c_long, c_void_p
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad import _native as native
+from mpad._native import at
+
+_FIRST = 1 << 13  # words that there is room for at first
+
+
+def there() -> bool:
+    """Whether that was built."""
+    return native.library is not None
+
+
+class WordNumbers:
+    """Words, numbered in the order in which they came. Several threads may read at once, but not learn."""
+
+    def __init__(self, words: Sequence[str] = ()) -> None:
+        encoded = [word.encode("utf-8", "surrogatepass") for word in words]
+        self._letters = np.frombuffer(b"".join(encoded), np.uint8)
+        self._start = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(word) for word in encoded], out=self._start[1:])
+        self.n = len(encoded)
+        self._make_room(self.n, len(self._letters))
+
+    def __len__(self) -> int:
+        return self.n
+
+    def words(self) -> list[str]:
+        """All of them."""
+        letters, start = self._letters.tobytes(), self._start[: self.n + 1].tolist()
+        return [letters[a:b].decode("utf-8", "surrogatepass") for a, b in zip(start, start[1:], strict=False)]
+
+    def learn(self, text: str, lower: bool) -> NDArray[np.int32]:
+        """The numbers of a text's words; new words get the next ones. −1: a document ends; −2: a sentence does."""
+        data, parts = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8), []
+        while True:
+            result, done = self._read(data, lower, spare=0)
+            parts.append(result)
+            if done == len(data):
+                return np.concatenate(parts)
+            data = data[done:]
+            self._make_room(2 * max(self.n, _FIRST), 2 * len(self._letters) + len(data))
+
+    def read(self, text: str, lower: bool, spare: int) -> NDArray[np.int32]:
+        """The same; a word that is not there gets one of so many numbers behind all words, by its checksum."""
+        return self._read(np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8), lower, spare)[0]
+
+    def _read(self, data: NDArray[np.uint8], lower: bool, spare: int) -> tuple[NDArray[np.int32], int]:
+        library: Any = native.library
+        word, to, done = np.empty(len(data) + 2, np.uint8), np.empty(len(data), np.int32), c_long()
+        of = self._in_c()
+        texts = c_void_p(at(data)), c_long(len(data)), c_int(lower), c_long(spare)
+        library.mpad_read_words.restype = c_long
+        count = library.mpad_read_words(byref(of), *texts, c_void_p(at(word)), c_void_p(at(to)), byref(done))
+        if not spare:
+            self.n = of.n
+        return to[:count].copy(), done.value
+
+    def _make_room(self, words: int, letters: int) -> None:
+        start, own = np.zeros(words + 1, np.int64), np.empty(letters, np.uint8)
+        used = self._start[self.n]
+        start[: self.n + 1], own[:used] = self._start[: self.n + 1], self._letters[:used]
+        self._start, self._letters, self._hash = start, own, np.empty(words, np.uint32)
+        self._slots = np.zeros(1 << max(2 * words, 1).bit_length(), np.int32)
+        library: Any = native.library
+        library.mpad_index_words(byref(self._in_c()))
+
+    def _in_c(self) -> Structure:
+        arrays = {"letters": self._letters, "start": self._start, "hash": self._hash, "slots": self._slots}
+        sizes = {"n": self.n, "n_slots": len(self._slots), "capacity": len(self._hash)}
+        return native.pack("words", **arrays, **sizes, letters_capacity=len(self._letters))

@@ -1,0 +1,250 @@
+"""Data files → documents and labels.
+
+What a file is, `mpad._text.tables` says; here its columns become texts and labels. Also a folder with one folder of
+text files per class, and several files by a pattern such as `reviews-*.csv`. A document has one label or many: a list
+of JSON, a cell with a separator, or a column of 0 and 1 for each label.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+from mpad._io.archives import unpacked
+from mpad._io.encoding import decode
+from mpad._text.tables import Absent, Table, kind_of, open_table
+from mpad.errors import DataFileError
+
+TEXT_NAMES = ("text", "document", "sentence", "review", "content", "body", "comment")
+LABEL_NAMES = ("label", "labels", "class", "category", "target", "y", "sentiment", "tags")
+KNOWN_NAMES = (*TEXT_NAMES, *LABEL_NAMES)
+Column = Sequence[Any]
+_ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false", "no", "", "0.0"})
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts, with their labels where the source has them; of many labels a document, a list of each."""
+
+    texts: list[str]
+    labels: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Texts with all columns that they came with."""
+
+    names: list[str]
+    cells: list[Sequence[Any]]
+    text_at: int = 0  # which column is the text
+
+
+def read_documents(
+    path: str | Path,
+    text: str | None = None,
+    label: str | Sequence[str] | None = None,
+    need_labels: bool = True,
+    separator: str | None = None,
+) -> Documents:
+    """Read a file, a folder, or all files of a pattern; `text` and `label` name columns where a guess would be wrong.
+
+    With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one for each label.
+    """
+    files = matching_files(path)
+    if len(files) > 1:
+        parts = [read_documents(file, text, label, need_labels, separator) for file in files]
+        joined = [one for part in parts for one in part.texts]
+        labels = [one for part in parts for one in part.labels or []]
+        return Documents(joined, as_numbers(labels) if len(labels) == len(joined) else None)
+    path = files[0]
+    if path.is_dir():
+        return _folder(path)
+    if need_labels and kind_of(path) == ".txt":
+        raise DataFileError(
+            f"{path}: plain text has no labels; expected .csv, .tsv, .jsonl, .parquet or a folder of class folders"
+        )
+    named = [label] if isinstance(label, str) else list(label or [])
+    table = open_table(path, [name for name in (text, *named) if name is not None], KNOWN_NAMES)
+    if not table.names:
+        return Documents([], [] if need_labels else None)
+    text_at = text_column(table, text)
+    labels_at = label_places(table, named, need_labels, text_at)
+    texts: list[str] = []
+    labels = []
+    for number, row in table.rows:
+        texts.append(text_cell(table, number, row[text_at], text_at))
+        if labels_at:
+            labels.append(label_of(table, number, row, labels_at, separator))
+    return Documents(texts, as_numbers(labels) if labels_at else None)
+
+
+def read_rows(path: str | Path, text: str | None = None) -> Rows:
+    """Read a file with all its columns, which have different names."""
+    files = matching_files(path)
+    if len(files) > 1 or files[0].is_dir():
+        texts = read_documents(path, text, need_labels=False).texts
+        return Rows(["text"], [[one] for one in texts])
+    table = open_table(files[0], [] if text is None else [text], KNOWN_NAMES)
+    if not table.names:
+        return Rows(["text"], [])
+    text_at = text_column(table, text)
+    cells: list[Sequence[Any]] = []
+    for number, row in table.rows:
+        own = [None if isinstance(cell, Absent) else cell for cell in row]
+        own[text_at] = text_cell(table, number, row[text_at], text_at)
+        cells.append(own)
+    return Rows(table.names, cells, text_at)
+
+
+def matching_files(path: str | Path) -> list[Path]:
+    """The files of a pattern such as `reviews-*.csv`, or the one file or folder of that name."""
+    if has_magic(str(path)) and not Path(path).exists():
+        files = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
+        if not files:
+            raise DataFileError(f"{path}: no file has a name like that")
+        return files
+    path = Path(path)
+    if not path.exists():
+        raise DataFileError(f"{path}: no such file or folder")
+    if not path.is_file() and not path.is_dir():
+        raise DataFileError(f"{path}: not a regular file; write what it gives to a file first")
+    return [path]
+
+
+# ── Columns ──
+
+
+def text_column(table: Table, name: str | None) -> int:
+    """Which column is the text: the one of that name, else by names that it often has."""
+    at = _column(table, name, TEXT_NAMES, "--text")
+    if at is None:
+        raise DataFileError(
+            f"{table.path}: no column of text among {_listed(table.names)}; name it with --text (text=... in Python)"
+        )
+    kind = table.types.get(table.names[at], "string")
+    if kind not in ("string", "large_string", "string_view", "null") and "values=string" not in kind:
+        raise DataFileError(
+            f"{table.path}: column '{table.names[at]}' holds {kind}, not text; name another with --text"
+        )
+    return at
+
+
+def label_places(table: Table, named: Sequence[str], needed: bool, text_at: int) -> list[int]:
+    """Which columns are labels; none where there is none and none is needed."""
+    if len(named) > 1:
+        places = [_column(table, name, (), "--label") for name in named]
+        return [at for at in places if at is not None]
+    at = _column(table, named[0] if named else None, LABEL_NAMES, "--label")
+    if at is None and needed:
+        listed = _listed(table.names)
+        raise DataFileError(
+            f"{table.path}: no column of labels among {listed}; name it with --label (label=... in Python)"
+        )
+    if at == text_at and needed:
+        raise DataFileError(
+            f"{table.path}: column '{table.names[text_at]}' cannot be both text and label; name them apart"
+        )
+    return [] if at is None or (at == text_at and not needed) else [at]
+
+
+def _column(table: Table, name: str | None, guesses: Sequence[str], option: str) -> int | None:
+    path, names = table.path, table.names
+    if name is not None:
+        if name not in names:
+            raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_listed(names)})")
+        result = name
+    else:
+        lowered = [other.lower() for other in names]
+        places = [lowered.index(guess) for guess in guesses if guess in lowered]
+        if not places:
+            return None
+        result = names[places[0]]
+    if names.count(result) > 1:
+        raise DataFileError(f"{path}: {names.count(result)} columns are named '{result}'; rename all but one")
+    return names.index(result)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for a message; of very many, the first."""
+    return ", ".join(name[:60] for name in names[:20]) + (f" … ({len(names):,} in all)" if len(names) > 20 else "")
+
+
+# ── Cells ──
+
+
+def text_cell(table: Table, number: int, cell: Any, at: int) -> str:
+    """The text in a cell."""
+    where = f"{table.path}, {table.place} {number}"
+    if isinstance(cell, Absent):
+        raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_listed(cell.there)})")
+    if cell is None and table.place == "row":
+        return ""
+    if not isinstance(cell, str):
+        if table.place == "row" and isinstance(cell, (int, float)):
+            return str(cell)  # a cell of a spreadsheet that happens to look like a number
+        raise DataFileError(f"{where}: '{table.names[at]}' is not a string: {cell!r:.60}")
+    return cell
+
+
+def label_of(table: Table, number: int, row: Sequence[Any], places: Sequence[int], separator: str | None) -> Any:
+    """The label of a row, or its labels."""
+    where = f"{table.path}, {table.place} {number}"
+    for at in places:
+        if isinstance(row[at], Absent):
+            raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_listed(row[at].there)})")
+    if len(places) > 1:
+        return [table.names[at] for at in places if _is_on(where, table.names[at], row[at])]
+    cell = row[places[0]]
+    if isinstance(cell, list):
+        return [_present(where, one) for one in cell]
+    if separator is not None:
+        return [part.strip() for part in str("" if cell is None else cell).split(separator) if part.strip()]
+    return _present(where, cell)
+
+
+def _is_on(where: str, name: str, cell: Any) -> bool:
+    value = str("" if cell is None else cell).strip().lower()
+    if value not in _ON | _OFF:
+        raise DataFileError(f"{where}: column '{name}' is one of several labels: expected 0 or 1, found {cell!r:.40}")
+    return value in _ON
+
+
+def _present(where: str, label: object) -> Any:
+    if label is None or label != label or not str(label).strip():
+        raise DataFileError(f"{where}: the label is missing; drop the row or label it")
+    if not isinstance(label, (str, int, float)):
+        raise DataFileError(
+            f"{where}: the label is {type(label).__name__}, {label!r:.60}; expected a string or a number"
+        )
+    return label if type(label) is int else str(label)
+
+
+def as_numbers(labels: list[Any]) -> list[Any]:
+    """Labels as whole numbers where all of them are, written as such; else as strings. Lists of labels stay."""
+    if any(isinstance(label, list) for label in labels):
+        return [[str(one) for one in (label if isinstance(label, list) else [label])] for label in labels]
+    if all(type(label) is int or _is_whole(label) for label in labels):
+        return [int(label) for label in labels]
+    return [str(label) for label in labels]
+
+
+def _is_whole(label: str) -> bool:
+    return len(label) < 19 and label.isascii() and label.removeprefix("-").isdigit() and str(int(label)) == label
+
+
+def _folder(path: Path) -> Documents:
+    classes = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
+    if not classes:
+        raise DataFileError(f"{path}: expected a folder for each class with a text file for each document")
+    texts, labels = [], []
+    for folder in classes:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")):
+            texts.append(decode(str(file), unpacked(file)))
+            labels.append(folder.name)
+    if not texts:
+        raise DataFileError(f"{path}: its class folders ({', '.join(f.name for f in classes)}) hold no files")
+    return Documents(texts, labels)

@@ -1,0 +1,268 @@
+"""Words ↔ ids.
+
+A word's id is its row in the table of word vectors. Words never seen get one of a few spare rows. Where the vocabulary
+holds pieces of words, a new word is put together from them, and takes the next spare row for as long as the corpus
+lasts that it stands in (`new_words`). Elsewhere a checksum of the word chooses the row: two unknown words of a document
+stay two nodes of its graph, and the same word gets the same row every time, on every machine.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeGuard
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad._text import compiled
+from mpad._text.tokenizer import DOCUMENT_END, SENTENCE_END, KimTokenizer, Tokenizer
+
+SPARE_ROWS = 256
+CONTINUED = "##"  # before a piece that goes on a word
+LONGEST_PIECED = 100  # letters of a word that is put together
+_DOCUMENT, _SENTENCE = -1, -2  # ids of the markers while a corpus is being encoded
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """The words of a corpus, end to end: documents are runs of sentences, sentences are runs of ids.
+
+    Where sentences were not asked for, each document is one sentence. A document without words keeps one
+    empty sentence; other empty sentences are dropped.
+    """
+
+    ids: NDArray[np.int32]  # (n_words,)
+    sentence_start: NDArray[np.int64]  # (n_sentences + 1,) into ids
+    document_start: NDArray[np.int64]  # (n_documents + 1,) into sentences
+    new_words: tuple[tuple[int, ...], ...] = ()  # ids of the pieces of the word in each spare row that is taken
+
+    def with_vocabulary_grown(self, before: int, after: int) -> "EncodedCorpus":
+        """The same corpus once the vocabulary has more words: the spare rows have moved behind them."""
+        return replace(self, ids=np.where(self.ids < before, self.ids, self.ids + (after - before)).astype(np.int32))
+
+
+class _Ids(dict[str, int]):
+    """Word → id; a word that is not there gets a spare row, and is not remembered."""
+
+    n_words = 0
+
+    def __missing__(self, word: str) -> int:
+        return self.n_words + crc32(word.encode("utf-8", "surrogatepass")) % SPARE_ROWS
+
+
+class _GrowingIds(dict[str, int]):
+    """Word → id; a word that is not there gets the next one."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The known words, most frequent first."""
+
+    words: Sequence[str]
+    seen: int = field(default=-1)  # how many of them, from the first, stood in the training text
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that a table of vectors needs: one a word, then the spare ones."""
+        return len(self.words) + SPARE_ROWS
+
+    @cached_property
+    def _ids(self) -> _Ids:
+        ids = _Ids(zip(self.words, range(len(self.words)), strict=True))
+        ids.n_words = len(self.words)
+        ids.update({DOCUMENT_END: _DOCUMENT, SENTENCE_END: _SENTENCE})
+        return ids
+
+    @cached_property
+    def _numbers(self) -> compiled.WordNumbers:
+        return compiled.WordNumbers(self.words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._ids
+
+    def id(self, word: str) -> int:
+        """Give the row of a word; one of the spare rows if it is unknown."""
+        return self._ids[word]
+
+    def encode(
+        self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool = False, compose: bool = True
+    ) -> EncodedCorpus:
+        """Turn documents into ids; new words are put together from pieces, unless not to `compose` them is asked."""
+        corpus = self._encode(texts, tokenizer, sentences)
+        return self._with_new_words(corpus, texts, tokenizer) if compose and self.has_pieces else corpus
+
+    def _encode(self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool) -> EncodedCorpus:
+        if _in_one_pass(tokenizer):
+            numbers, lower = self._numbers, tokenizer.lower
+            parts = [numbers.read(text, lower, SPARE_ROWS) for text in tokenizer.joined(texts, sentences)]
+        else:
+            ids = self._ids
+            parts = [
+                np.fromiter(map(ids.__getitem__, words), np.int32, len(words))
+                for words in tokenizer.split(texts, sentences)
+            ]
+        return _unmark(np.concatenate(parts) if parts else np.zeros(0, np.int32))
+
+    @cached_property
+    def has_pieces(self) -> bool:
+        """Whether new words can be put together from pieces."""
+        return any(word.startswith(CONTINUED) for word in self.words)
+
+    def parts(self, texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[Sequence[str]]:
+        """Cut documents into runs that the spare rows are enough for."""
+        if not self.has_pieces or not len(texts):
+            yield texts
+            return
+        corpus = self._encode(texts, tokenizer, sentences=False)
+        ends = corpus.sentence_start[corpus.document_start]
+        unknown = np.concatenate([[0], np.cumsum(corpus.ids >= len(self))])[ends]
+        first = 0
+        while first < len(texts):
+            last = int(np.searchsorted(unknown, unknown[first] + SPARE_ROWS, side="right")) - 1
+            last = min(max(last, first + 1), len(texts))
+            yield texts[first:last]
+            first = last
+
+    def encode_words(self, words: Sequence[str]) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
+        """Ids of some words, and the pieces of those that are new."""
+        ids = np.array([self._ids[word] for word in words], np.int32)
+        return self._numbered_new(ids, list(words), {}) if self.has_pieces else (ids, ())
+
+    def _with_new_words(self, corpus: EncodedCorpus, texts: Sequence[str], tokenizer: Tokenizer) -> EncodedCorpus:
+        """The same corpus, its new words in spare rows of their own while there are any."""
+        unknown = np.flatnonzero(corpus.ids >= len(self))
+        if not len(unknown):
+            return corpus
+        starts = corpus.sentence_start[corpus.document_start]
+        ids = corpus.ids.copy()
+        taken: dict[str, tuple[int, ...]] = {}
+        new: tuple[tuple[int, ...], ...] = ()
+        for document in np.unique(np.searchsorted(starts, unknown, side="right") - 1).tolist():
+            part = slice(starts[document], starts[document + 1])
+            split = [word for words in tokenizer.split([texts[document]], sentences=False) for word in words]
+            ids[part], new = self._numbered_new(ids[part], [w for w in split if w != DOCUMENT_END], taken)
+        return replace(corpus, ids=ids, new_words=new)
+
+    def _numbered_new(
+        self, ids: NDArray[np.int32], words: list[str], taken: dict[str, tuple[int, ...]]
+    ) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
+        """Ids with those of new words in the order in which they come; `taken` holds these and their pieces."""
+        ids = ids.copy()
+        rows = {word: row for row, word in enumerate(taken)}
+        for place in np.flatnonzero(ids >= len(self)).tolist():
+            word = words[place]
+            if word not in rows and len(rows) < SPARE_ROWS:
+                rows[word], taken[word] = len(rows), self.pieces(word)
+            ids[place] = len(self) + rows[word] if word in rows else ids[place]
+        return ids, tuple(taken.values())
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """Ids of the pieces of a word, the longest first (WordPiece); none where it cannot be put together."""
+        spelt, start, ids = word.lower(), 0, []
+        while start < len(spelt) <= LONGEST_PIECED:
+            end = len(spelt)
+            while end > start:
+                number = self._ids.get((CONTINUED if start else "") + spelt[start:end])
+                if number is not None and number >= 0:
+                    break
+                end -= 1
+            if end == start:
+                return ()
+            ids.append(int(number or 0))
+            start = end
+        return tuple(ids)
+
+    def extended(self, words: Iterable[str]) -> "Vocabulary":
+        """Add words that the training text did not have (their vectors are known all the same)."""
+        fresh = [word for word in dict.fromkeys(words) if word not in self]
+        return Vocabulary([*self.words, *fresh], seen=len(self.words) if self.seen < 0 else self.seen)
+
+
+def learn_vocabulary(
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    sentences: bool = False,
+    min_count: int = 1,
+    max_words: int | None = None,
+) -> tuple[Vocabulary, EncodedCorpus]:
+    """Collect the words of a corpus, most frequent first, and encode it, in one pass over the text.
+
+    Words seen fewer than `min_count` times, or ranked beyond `max_words`, share the spare rows.
+    """
+    marked, by_number = _numbered(texts, tokenizer, sentences)
+    counts = np.bincount(marked, minlength=len(by_number))
+    counts[:2] = 0
+    ranking = np.argsort(-counts, kind="stable")[: len(by_number) - 2]  # ties: first seen first
+    ranking = ranking[counts[ranking] >= min_count][:max_words]
+    vocabulary = Vocabulary([by_number[number] for number in ranking.tolist()], seen=len(ranking))
+    rank = np.full(len(by_number), _DOCUMENT, np.int32)
+    rank[1] = _SENTENCE
+    kept = np.zeros(len(by_number), bool)
+    kept[ranking] = kept[:2] = True
+    rank[ranking] = np.arange(len(ranking))
+    for number in np.flatnonzero(~kept).tolist():
+        rank[number] = vocabulary.id(by_number[number])
+    return vocabulary, _unmark(rank[marked])
+
+
+def _in_one_pass(tokenizer: Tokenizer) -> TypeGuard[KimTokenizer]:
+    """Whether words of such text are found and looked up in one compiled pass."""
+    return type(tokenizer) is KimTokenizer and compiled.there()
+
+
+def _numbered(texts: Sequence[str], tokenizer: Tokenizer, sentences: bool) -> tuple[NDArray[np.int32], list[str]]:
+    """Words numbered as they come, and all of them by number; the first two are the markers."""
+    if _in_one_pass(tokenizer):
+        numbers, lower = compiled.WordNumbers(), tokenizer.lower
+        parts = [numbers.learn(text, lower) for text in tokenizer.joined(texts, sentences)]
+        marked = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+        marked = np.where(marked < 0, -1 - marked, marked + 2).astype(np.int32)
+        return marked, [DOCUMENT_END, SENTENCE_END, *numbers.words()]
+    growing = _GrowingIds({DOCUMENT_END: 0, SENTENCE_END: 1})
+    parts = [
+        np.fromiter(map(growing.__getitem__, words), np.int32, len(words))
+        for words in tokenizer.split(texts, sentences)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32), list(growing)
+
+
+def _unmark(marked: NDArray[np.int32]) -> EncodedCorpus:
+    """Turn the markers among the ids into pointers."""
+    is_marker = marked < 0
+    at = np.flatnonzero(is_marker)
+    end = at - np.arange(len(at))  # a sentence's end, counted without the markers before it
+    length = end.copy()  # of each sentence
+    length[1:] -= end[:-1]
+    closes = marked[at] == _DOCUMENT
+    document = np.cumsum(closes) - closes
+    # Of each document's sentences keep those with words; of a document without words, the last.
+    filled = np.zeros(int(closes.sum()), bool)
+    filled[document[length > 0]] = True
+    keep = (length > 0) | (closes & ~filled[document])
+    sentences = np.bincount(document[keep], minlength=len(filled))
+    return EncodedCorpus(
+        ids=marked[~is_marker],
+        sentence_start=np.concatenate([[0], end[keep]]).astype(np.int64),
+        document_start=np.concatenate([[0], np.cumsum(sentences)]).astype(np.int64),
+    )
+
+
+def iterate_sentences(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[list[str]]:
+    """Give the words of each sentence of a corpus in turn (for training word vectors on it)."""
+    for words in tokenizer.split(texts, sentences=True):
+        sentence: list[str] = []
+        for word in words:
+            if word == SENTENCE_END or word == DOCUMENT_END:
+                if sentence:
+                    yield sentence
+                sentence = []
+            else:
+                sentence.append(word)

@@ -1,0 +1,144 @@
+"""Training by several processes, on one machine or on many: a plain program of torch.distributed.
+
+`torchrun` and `accelerate launch` start the processes and say in the environment who each is. Every process has its
+share of each batch; sums over all of them make up the loss, the gradients and the statistics of batch norms, so that
+all have the same weights after every step.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mpad.errors import MPADError
+from mpad.ops.batch_norm import synchronised
+
+_PATIENCE = timedelta(
+    minutes=30
+)  # with a process that lives, but takes its time; of one that is gone others hear at once
+
+
+class ProcessGone(MPADError):
+    """Another process of the same training has ended."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a training, and which of them this one is."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes."""
+        return self.rank == 0
+
+    def share(self, n: int) -> range:
+        """Which of n things are this process's: a run of them."""
+        return range(self.rank * n // self.size, (self.rank + 1) * n // self.size)
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Add a tensor up over all processes, in place."""
+        if self.size > 1:
+            with _told():
+                torch.distributed.all_reduce(x)
+        return x
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Add gradients up over all processes, as one vector."""
+        if self.size == 1:
+            return
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = self.sum(torch.cat([gradient.reshape(-1) for gradient in gradients]))
+        for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            parameter.grad = part.view(parameter.shape)
+
+    def sharing_batches(self) -> AbstractContextManager[None]:
+        """While this lasts, batch norms count the rows of all processes."""
+        return nullcontext() if self.size == 1 else synchronised(_Sum.apply)
+
+    def wait(self) -> None:
+        """Go on when all have come here."""
+        self.sum(torch.zeros(1, device=_device_of_sums()))
+
+
+ALONE = Processes()
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over processes; what follows it happens in each of them, so gradients are summed as well."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        with _told():
+            x = x.clone()
+            torch.distributed.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        with _told():
+            gradient = gradients[0].clone()
+            torch.distributed.all_reduce(gradient)
+        return gradient
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        said = str(error).strip().splitlines()[0][:160]
+        raise ProcessGone(
+            f"another process of this training has ended ({said}); start it again with --resume to go on from its "
+            "last epoch"
+        ) from None
+
+
+def launched() -> bool:
+    """Whether torchrun, or something like it, has started several processes."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def _device_of_sums() -> str:
+    return f"cuda:{torch.cuda.current_device()}" if torch.distributed.get_backend() == "nccl" else "cpu"
+
+
+@contextmanager
+def join_processes(device: torch.device) -> Iterator[Processes]:
+    """Meet the other processes that were started with this one; alone where there are none."""
+    if not launched():
+        yield ALONE
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    distributed: Any = torch.distributed
+    store, rank, size = next(distributed.rendezvous("env://", timeout=_PATIENCE))
+    # torchrun's store outlives a restart: without a name of its own, this attempt may read where the last one listened.
+    store = distributed.PrefixStore(f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
+    own = Processes(rank, size)
+    before = signal.signal(signal.SIGTERM, _ended)
+    try:
+        yield own
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        distributed.destroy_process_group()
+
+
+def _ended(number: int, frame: Any) -> None:
+    """Torchrun ends the processes that are left when one is gone."""
+    sys.stderr.write(
+        "mpad: training was ended from outside, as when another of its processes is gone; --resume goes on\n"
+    )
+    sys.stderr.flush()
+    os._exit(143)

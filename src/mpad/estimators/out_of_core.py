@@ -1,0 +1,214 @@
+"""Fits a model on a corpus that does not fit into memory, in one process or in several.
+
+Two passes over the text make shards of packed graphs (mpad._streaming.build); a pass over these fits the linear part;
+the network then learns from shuffled windows of them. What the parts count is fitted on held-out documents, as ever.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad._inputs import as_seed
+from mpad._labels import Labels
+from mpad._pipeline.document_model import DocumentModel
+from mpad._streaming.build import Counts, Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
+from mpad._streaming.options import StreamOptions
+from mpad._streaming.shards import Shard
+from mpad._streaming.windows import ShardedCorpus
+from mpad._text.streams import Columns, Piece, pieces_of
+from mpad._text.tokenizer import Tokenizer, as_tokenizer
+from mpad._training.checkpoint import Checkpoint, fingerprint, open_checkpoint
+from mpad._training.device import find_device
+from mpad._training.examples import make_examples
+from mpad._training.loop import History
+from mpad._training.processes import Processes, join_processes
+from mpad._training.progress import Sink, epoch_bar, silent, wants_bar, with_bar
+from mpad._training.stream import Lesson, train_stream
+from mpad._training.task import Task
+from mpad._version import __version__
+from mpad.errors import InputError
+from mpad.estimators.joining import calibrated
+from mpad.estimators.linear_features import Idf, learn_idf
+from mpad.estimators.linear_sgd import MOST_PAIRS, StreamedSVM, join_streamed
+from mpad.estimators.training_card import training_card
+from mpad.estimators.untrained import model_of_words
+from mpad.graph.packed import PackedGraphs, take_documents
+
+if TYPE_CHECKING:
+    from mpad.estimators.classifier import MPADClassifier
+
+_SAMPLE = 50_000  # documents that rarity of words, and pairs, are learnt from
+_SHARD = 8_192  # documents
+_WORDS = 4_000_000  # words of documents that are in memory together, whatever their number
+_PASSED, _MOST_PASSES = 500_000, 30  # documents that the linear part passes over, of small corpora often
+
+
+def fit_stream(
+    estimator: "MPADClassifier",
+    data: Any,
+    columns: Columns,
+    options: StreamOptions,
+    sink: Sink | None,
+    checkpoint: str | Path | None,
+    resume: bool,
+) -> None:
+    """Fit the estimator; in each of several processes it ends with the same model."""
+    if estimator._members > 1:
+        raise InputError("several members are trained on documents in memory alone; stream with members=1")
+    if estimator._transformer is not None:
+        raise InputError("a transformer reads documents in memory alone; stream with features='words'")
+    saved = None if checkpoint is None else open_checkpoint(Path(checkpoint), resume)
+    seed = as_seed(estimator.random_state) if saved is None else saved.seed
+    device = find_device(estimator.device)
+    options.cache.mkdir(parents=True, exist_ok=True)
+    with join_processes(device) as processes:
+        shown = sink is None and processes.first and wants_bar(estimator.verbose)
+        pieces = pieces_of(data, columns)
+        tokenizer = as_tokenizer(estimator.tokenizer, _first_texts(pieces))
+        counts = _counted(pieces, tokenizer, options, processes, shown)
+        labels = corpus_labels(counts)
+        lanes = options.lanes_of(processes.size)
+        vocabulary = corpus_vocabulary(counts, max(2, estimator.min_count))
+        model = model_of_words(estimator, tokenizer, vocabulary, labels, seed, [])
+        assert isinstance(model, DocumentModel)
+        length = max(1, sum(counts.words.values()) // counts.documents)  # words of a document, about
+
+        def bounded(documents: int, words: int) -> int:
+            return max(1, min(documents, words // length))
+
+        size = min(bounded(_SHARD, _WORDS // 2), max(1, counts.documents // (8 * lanes)))
+        reading = Reading(tokenizer, estimator._by_sentence, model.graph_config, model.vocabulary, labels, size)
+        shards = _shards(pieces, reading, options, processes, shown)
+        share = min(estimator.validation_fraction, bounded(options.most_held, _WORDS) / counts.documents)
+        corpus = ShardedCorpus(shards, share, seed, lanes, bounded(options.window, _WORDS))
+        held = corpus.held_out_documents()
+        mine = list(processes.share(lanes))
+        sample = bounded(_SAMPLE, 2 * _WORDS)
+        known, linear = _fit_linear(estimator, corpus, labels, vocabulary.seen, sample, mine, processes, seed, shown)
+        kept = None
+        if checkpoint is not None:
+            key = fingerprint(
+                [__version__, estimator._json_params(), lanes, options.epoch_documents, reading.digest()],
+                {"documents": np.array([shard.documents for shard in shards])},
+            )
+            kept = Checkpoint(Path(checkpoint), key, seed, saved)
+        weights = _class_weights(estimator.class_weight, labels, counts)
+        with epoch_bar() if shown else nullcontext(sink or silent) as watching:
+            history = _train(estimator, model, corpus, held, weights, mine, options, processes, kept, watching, seed)
+    logits = model.network_logits(held[0], np.arange(len(held[0])))
+    fitted = None
+    if linear is not None and known is not None:
+        vectors = model.network.vectors.detach().cpu().numpy()
+        vectors = vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16)
+        fitted = join_streamed(*held, len(labels), vocabulary.seen, vectors, known, linear, logits)
+    model, result = calibrated(model, fitted, logits, held[1])
+    estimator._remember(model, result, [history])
+    estimator.card_ = training_card(estimator, counts.documents, len(held[0]), [history])
+
+
+def _first_texts(pieces: Sequence[Piece]) -> list[str]:
+    for piece in pieces:
+        for chunk in piece.chunks():
+            return chunk.texts
+    raise InputError("the corpus holds no documents")
+
+
+def _counted(
+    pieces: Sequence[Piece], tokenizer: Tokenizer, options: StreamOptions, processes: Processes, shown: bool
+) -> Counts:
+    """The first pass: each process over its share of the pieces; then all read what was kept of each piece."""
+    if processes.size == 1:
+        return count_corpus(pieces, tokenizer, options.cache, options.workers, shown)
+    own = [pieces[k] for k in processes.share(len(pieces))]
+    count_corpus(own, tokenizer, options.cache, options.workers, shown)
+    processes.wait()
+    return count_corpus(pieces, tokenizer, options.cache, 1)
+
+
+def _shards(
+    pieces: Sequence[Piece], reading: Reading, options: StreamOptions, processes: Processes, shown: bool
+) -> list[Shard]:
+    if processes.size == 1:
+        return build_shards(pieces, reading, options.cache, options.workers, shown)
+    own = [pieces[k] for k in processes.share(len(pieces))]
+    build_shards(own, reading, options.cache, options.workers, shown)
+    processes.wait()
+    return build_shards(pieces, reading, options.cache, 1)
+
+
+def _fit_linear(
+    estimator: "MPADClassifier",
+    corpus: ShardedCorpus,
+    labels: Labels,
+    n_words: int,
+    sample: int,
+    mine: Sequence[int],
+    processes: Processes,
+    seed: int,
+    shown: bool,
+) -> tuple[Idf | None, tuple[NDArray[np.float64], NDArray[np.float64]] | None]:
+    """Which words and pairs count, and an SVM's weights for them; nothing where the model has no linear part."""
+    if not estimator._wants_potentials:
+        return None, None
+    known = learn_idf(*corpus.sample(sample), n_words, MOST_PAIRS)
+    documents = sum(shard.documents for shard in corpus.shards)
+    svms = []
+    epochs = [-1 - turn for turn in range(min(_MOST_PASSES, max(1, _PASSED // documents)))]
+    total = sum(corpus.rounds(epoch) for epoch in epochs)
+    for lane in mine:
+        svm = StreamedSVM(known, len(labels), labels.multilabel, documents // corpus.lanes, seed)
+        windows = (window for epoch in epochs for window in corpus.windows(epoch, 128, [lane]))
+        svm.learn_from(with_bar(windows, "windows fitted linearly", total, shown))
+        svms.append(svm)
+    return known, svms[0].average(corpus.lanes, processes, svms[1:])
+
+
+def _train(
+    estimator: "MPADClassifier",
+    model: DocumentModel,
+    corpus: ShardedCorpus,
+    held: tuple[PackedGraphs, NDArray[Any]],
+    class_weight: Any,
+    mine: Sequence[int],
+    options: StreamOptions,
+    processes: Processes,
+    checkpoint: Checkpoint | None,
+    sink: Sink,
+    seed: int,
+) -> History:
+    """Train the model's network in place."""
+    device = find_device(estimator.device)
+    model.network.to(device)
+    config = estimator._training_config(seed, sum(shard.documents for shard in corpus.shards))
+    if options.epoch_documents is not None and estimator.max_epochs == "auto":
+        whole = estimator._training_config(seed, options.epoch_documents)
+        config = replace(config, max_epochs=whole.max_epochs)
+    nothing = take_documents(held[0], np.zeros(0, np.int64))
+    none = make_examples(model.tensors(nothing, device), np.zeros(0, np.int64), held[1][:0])
+    checked = np.array(processes.share(len(held[0])), np.int64)
+    validation = make_examples(model.tensors(held[0], device), checked, held[1])
+
+    def lessons(epoch: int) -> Iterator[Lesson]:
+        for window in corpus.windows(epoch, config.batch_size, mine, options.epoch_documents):
+            weights = model.labels.weights(class_weight, window.targets)
+            everything = np.arange(len(window.graphs))
+            examples = make_examples(model.tensors(window.graphs, device), everything, window.targets, weights)
+            yield Lesson(examples, window.batches, window.before, window.documents)
+
+    task = Task(model.network, none, validation, config)
+    return train_stream(task, lessons, sink if processes.first else silent, checkpoint, processes)
+
+
+def _class_weights(class_weight: Any, labels: Labels, counts: Counts) -> Any:
+    """Balanced weights by the whole corpus, not by a window of it."""
+    if class_weight != "balanced":
+        return class_weight
+    named = Counter({str(label): n for label, n in counts.labels.items()})
+    known = labels.classes.tolist()
+    return {label: counts.documents / (len(known) * named[str(label)]) for label in known}

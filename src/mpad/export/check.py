@@ -1,0 +1,82 @@
+"""An exported model beside the one that it was made of: size, speed and quality on labelled documents."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad import runtime
+from mpad._extras import require
+from mpad._labels import Labels, as_labels, as_lists
+from mpad._text.tokenizer import Tokenizer
+from mpad.export.onnx_folder import MODEL, onnx_inputs
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How a model does on some documents."""
+
+    megabytes: float  # of its folder
+    speed: float  # documents a second, from text, after a first pass
+    measure: str  # what the quality is
+    quality: float
+    probabilities: Doubles  # (documents, classes)
+    answers: NDArray[Any]
+
+    def differs_from(self, other: "Checked") -> tuple[float, int]:
+        """The largest difference of a probability, and how many documents get another answer."""
+        differs = (self.answers != other.answers).reshape(len(self.answers), -1).any(axis=1)
+        return float(np.abs(self.probabilities - other.probabilities).max(initial=0)), int(differs.sum())
+
+
+def check_model(
+    folder: Path, texts: Sequence[str], labels: Sequence[Any], tokenizer: str | Tokenizer | None = None
+) -> Checked:
+    """A model folder, answered by the NumPy runtime."""
+    pipeline = runtime.load(folder, tokenizer)
+    return _checked(folder, pipeline.labels, pipeline.logits, texts, labels)
+
+
+def check_onnx(
+    folder: Path, out: Path, texts: Sequence[str], labels: Sequence[Any], tokenizer: str | Tokenizer | None = None
+) -> Checked:
+    """What `export_onnx` wrote, answered by ONNX Runtime; mpad reads the text."""
+    pipeline = runtime.load(folder, tokenizer)
+    session = require("onnxruntime", extra="onnx").InferenceSession(str(out / MODEL))
+    names = [one.name for one in session.get_inputs()]
+
+    def logits(given: Sequence[str]) -> NDArray[np.float32]:
+        parts = pipeline.vocabulary.parts(given, pipeline.tokenizer)
+        arrays = [onnx_inputs(pipeline.pack(part)) for part in parts]
+        return np.concatenate([session.run(["logits"], {name: one[name] for name in names})[0] for one in arrays])
+
+    return _checked(out, pipeline.labels, logits, texts, labels)
+
+
+def _checked(
+    folder: Path,
+    labels: Labels,
+    answer: Callable[[Sequence[str]], NDArray[np.float32]],
+    texts: Sequence[str],
+    truth: Sequence[Any],
+) -> Checked:
+    answer(texts)
+    start = perf_counter()
+    logits = answer(texts)
+    seconds = perf_counter() - start
+    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+    answers = labels.decide(logits)
+    if labels.multilabel:
+        wanted = labels.encode(as_labels(as_lists(truth))) > 0.5
+        both, given = (wanted & (answers > 0)).sum(), wanted.sum() + answers.sum()
+        measure, quality = "micro-F1", float(2 * both / max(given, 1))
+    else:
+        measure = "accuracy"
+        quality = float(np.mean([str(one) == str(two) for one, two in zip(answers.tolist(), truth, strict=True)]))
+    return Checked(round(size, 3), len(texts) / seconds, measure, quality, labels.probabilities(logits), answers)

@@ -1,0 +1,169 @@
+"""A model folder → a folder that ONNX Runtime answers from, and whatever reads text for it.
+
+model.onnx           the network and the linear part: graphs of words → logits and probabilities
+preprocessing.json   how text becomes graphs: tokenizer, unknown words, edges; the inputs; the classes
+vocabulary.json      the words, in the order of their ids
+
+A batch of documents is one graph with many components, as `graph.batch` makes it, so that any number of documents of
+any length fits. What is answered is what `runtime.load` answers.
+"""
+
+from collections.abc import Callable, Iterable, Set
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad import runtime
+from mpad._io import atomic
+from mpad._io.safe_json import read_json
+from mpad._storage.model_folder import VOCABULARY, write_json
+from mpad._text.tokenizer import (
+    KIM_KEPT,
+    KIM_SET_APART,
+    ONE_FORM,
+    SENTENCE_BOUNDARY,
+    KimTokenizer,
+    Tokenizer,
+    UnicodeTokenizer,
+    unicode_words,
+)
+from mpad._text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS, Vocabulary
+from mpad._version import __version__
+from mpad.errors import InputError
+from mpad.export.onnx_builder import FLOAT, NUMBERS, Builder
+from mpad.export.onnx_network import BatchInputs, batch_inputs, mean_logits
+from mpad.export.onnx_potentials import linear_logits
+from mpad.graph.packed import PackedGraphs
+
+MODEL, RULES = "model.onnx", "preprocessing.json"
+_FORMAT = 1
+_INPUTS = {
+    "words": "int64 (nodes,): word id of each node, distinct in its graph; a graph's nodes stand together",
+    "owner": "int64 (nodes,): graph of each node",
+    "source": "int64 (edges,): node where the edge starts",
+    "target": "int64 (edges,): node where it ends",
+    "weight": "float32 (edges,): co-occurrences that the edge stands for",
+    "graph_owner": "int64 (graphs,): document of each graph, rising from 0; a document has at least one",
+    "count": "float32 (nodes,): how often the word stands in its graph",
+    "piece": "int64 (pieces,): word id of each piece of a new word",
+    "piece_owner": "int64 (pieces,): which new word the piece is of; that word's id is it plus the number of words",
+}
+
+
+def export_onnx(
+    folder: str | Path,
+    out: str | Path,
+    tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+) -> runtime.Pipeline:
+    """Write the model of a folder as ONNX to another; the model that was read."""
+    pipeline = runtime.load(folder, tokenizer)
+    if pipeline.transformer is not None:
+        raise InputError(
+            f"{folder}: its features come from a transformer, which ONNX cannot have: fit with features='words'"
+        )
+    with atomic.write_folder(Path(out), _our_files) as fresh:
+        inputs = write_onnx(pipeline, fresh / MODEL)
+        write_json(fresh / VOCABULARY, list(pipeline.vocabulary.words))
+        write_json(fresh / RULES, _rules(pipeline, inputs), indent=2)
+    return pipeline
+
+
+def write_onnx(pipeline: runtime.Pipeline, path: Path) -> list[str]:
+    """Write a model's numbers and equations as ONNX; the names of its inputs."""
+    g, labels = Builder(), pipeline.labels
+    batch = batch_inputs(g)
+    vectors = _word_vectors(g, pipeline, batch)
+    network = pipeline.network
+    logits = mean_logits(g, network.config, network.weights, vectors, batch)
+    if pipeline.potentials is not None:
+        logits = g("Mul", logits, g.constant(pipeline.potentials.network))
+        logits = g("Add", logits, linear_logits(g, pipeline.potentials, vectors, batch))
+    g("Identity", logits, name="logits")
+    if labels.multilabel:
+        g("Sigmoid", logits, name="probabilities")
+    else:
+        g("Softmax", logits, axis=1, name="probabilities")
+    g.save(str(path), {"logits": len(labels), "probabilities": len(labels)}, {"mpad": __version__})
+    return g.input_names
+
+
+def onnx_inputs(graphs: PackedGraphs) -> dict[str, NDArray[Any]]:
+    """Packed graphs as every exported model takes them, by name; a model without a linear part has no 'count'."""
+    shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
+    owner = np.repeat(np.arange(graphs.n_graphs), np.diff(graphs.node_start))
+    count = np.ones(len(graphs.words)) if graphs.count is None else graphs.count
+    pieces = [piece for word in graphs.new_words for piece in word]
+    sizes = [len(word) for word in graphs.new_words]
+    return {
+        "words": graphs.words.astype(np.int64),
+        "owner": owner.astype(np.int64),
+        "source": (graphs.source + shift).astype(np.int64),
+        "target": (graphs.target + shift).astype(np.int64),
+        "weight": graphs.weight.astype(np.float32),
+        "graph_owner": np.repeat(np.arange(len(graphs)), np.diff(graphs.document_start)).astype(np.int64),
+        "count": count.astype(np.float32),
+        "piece": np.array(pieces, np.int64),
+        "piece_owner": np.repeat(np.arange(len(sizes)), sizes).astype(np.int64),
+    }
+
+
+def _word_vectors(g: Builder, pipeline: runtime.Pipeline, batch: BatchInputs) -> str:
+    """The vector of each node; of a new word, the mean of its pieces'."""
+    table = g.constant(pipeline.network.vectors, None)
+    if not pipeline.vocabulary.has_pieces:
+        return g("Cast", g("Gather", table, batch.words), to=FLOAT)
+    limit = g.constant(len(pipeline.vocabulary), np.int64)
+    piece, owner = g.input("piece", np.int64, "pieces"), g.input("piece_owner", np.int64, "pieces")
+    rows, n = g("Cast", g("Gather", table, piece), to=FLOAT), g.constant([SPARE_ROWS], np.int64)
+    total = g.sum_rows(rows, owner, n, pipeline.network.vectors.shape[1])
+    size = g.sum_rows(g("Expand", g.constant(1.0), g.length(piece)), owner, n)
+    size = g("Unsqueeze", g("Max", size, g.constant(1.0)), g.constant([1], np.int64))
+    new = g("Gather", g("Div", total, size), g("Max", g("Sub", batch.words, limit), g.constant(0, np.int64)))
+    known = g("Cast", g("Gather", table, batch.words), to=FLOAT)
+    return g("Where", g("Unsqueeze", g("Less", batch.words, limit), g.constant([1], np.int64)), known, new)
+
+
+def _rules(pipeline: runtime.Pipeline, inputs: list[str]) -> dict[str, Any]:
+    """All that is needed to make the inputs of text, and to read the answer."""
+    return {
+        "format": _FORMAT,
+        "mpad": __version__,
+        "tokenizer": _tokenizer_rules(pipeline.tokenizer),
+        "sentence_boundary": SENTENCE_BOUNDARY.pattern if pipeline.network.config.hierarchical else None,
+        "unknown_words": _unknown_rules(pipeline.vocabulary),
+        "graph": asdict(pipeline.graph_config),
+        "labels": pipeline.labels.to_json(),
+        "inputs": {name: _INPUTS[name] for name in inputs},
+        "outputs": ["logits", "probabilities"],
+    }
+
+
+def _tokenizer_rules(tokenizer: Tokenizer) -> dict[str, Any]:
+    if isinstance(tokenizer, KimTokenizer):
+        kept = "".join(sorted(chr(byte) for byte in KIM_KEPT if byte > 1))
+        apart = [[old.decode(), new.decode()] for old, new in KIM_SET_APART if old[0] > 1]
+        return {"name": tokenizer.name, "kept": kept, "replaced": apart, "lower": tokenizer.lower}
+    if isinstance(tokenizer, UnicodeTokenizer):
+        letters = {chr(old): "" if new is None else new for old, new in ONE_FORM.items()}
+        pattern = unicode_words().pattern
+        return {"name": tokenizer.name, "pattern": pattern, "replaced": letters, "form": "NFC", "lower": True}
+    return {"name": tokenizer.name, "own": True}  # the function that the model was trained with: yours to bring
+
+
+def _unknown_rules(vocabulary: Vocabulary) -> dict[str, Any]:
+    rows = {"first": len(vocabulary), "rows": SPARE_ROWS}
+    pieces = {"continued": CONTINUED, "longest": LONGEST_PIECED} if vocabulary.has_pieces else None
+    return {**rows, "checksum": "crc32 of UTF-8", "pieces": pieces}
+
+
+def _our_files(folder: Path) -> Set[str] | None:
+    """Names that an exported folder may hold; None where a folder is not one."""
+    try:
+        rules = read_json((folder / RULES).read_bytes(), InputError)
+    except (OSError, InputError):
+        return None
+    own = isinstance(rules, dict) and "unknown_words" in rules
+    return {MODEL, NUMBERS, RULES, VOCABULARY} if own else None

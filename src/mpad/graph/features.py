@@ -1,0 +1,79 @@
+"""Features of nodes: the mean, over the occurrences of a word in a graph, of its states in a transformer."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from mpad._io.cache import cache_folder
+from mpad._io.progress import slow_bar
+from mpad._text.contextual import Transformer
+from mpad._text.tokenizer import Tokenizer
+from mpad._text.vocabulary import EncodedCorpus
+from mpad.graph.packed import PackedGraphs
+
+_CHUNK = 1 << 13  # words that are read together, a second or two of work
+_IN_MEMORY = 1 << 30  # bytes; features that take more are a file, mapped into memory
+
+
+def with_features(
+    graphs: PackedGraphs,
+    corpus: EncodedCorpus,
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    sentences: bool,
+    transformer: Transformer,
+    device: str = "cpu",
+) -> PackedGraphs:
+    """The same graphs, their nodes with features; `corpus` and `texts` are what they were built of."""
+    features = _allocate((len(graphs.words), transformer.width))
+    words = corpus.sentence_start[corpus.document_start]  # first word of each document
+    nodes = graphs.node_start[graphs.document_start]
+    node_of = nodes_of_words(graphs, corpus)
+    with slow_bar(len(texts), "reading by transformer") as done:
+        for first, last in _chunks(words):
+            part = texts[first:last]
+            states = transformer.word_states(part, [tokenizer.spans(text, sentences) for text in part], device)
+            own = node_of[words[first] : words[last]] - nodes[first]
+            features[nodes[first] : nodes[last]] = node_means(own, states, int(nodes[last] - nodes[first]))
+            done(len(part))
+    return PackedGraphs.built(**{**vars(graphs), "features": features})
+
+
+def nodes_of_words(graphs: PackedGraphs, corpus: EncodedCorpus) -> NDArray[np.int64]:
+    """Node of each word of the corpus that graphs were built of: (words,)."""
+    # Nodes stand in the order of graphs and word ids, and so do keys of both.
+    most = int(corpus.ids.max(initial=0)) + 1
+    owner = np.repeat(np.arange(graphs.n_graphs), np.diff(corpus.sentence_start))
+    node_owner = np.repeat(np.arange(graphs.n_graphs), np.diff(graphs.node_start))
+    return np.searchsorted(node_owner * most + graphs.words, owner * most + corpus.ids)
+
+
+def node_means(
+    node_of: NDArray[np.int64], states: NDArray[np.floating], n: int, place: NDArray[np.int64] | None = None
+) -> NDArray[np.float16]:
+    """Mean state of the words of each of n nodes; word k has the state of `place` k, if that is given: (n, width)."""
+    share = 1 / np.maximum(np.bincount(node_of, minlength=n), 1)
+    columns = np.arange(len(node_of)) if place is None else place
+    means = csr_matrix((share[node_of].astype(np.float32), (node_of, columns)), shape=(n, len(states)))
+    return np.asarray(means @ states.astype(np.float32), np.float16)
+
+
+def _chunks(words: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Runs of documents of so many words, at least one document each."""
+    first, n = 0, len(words) - 1
+    while first < n:
+        last = int(np.searchsorted(words, words[first] + _CHUNK, side="right")) - 1
+        last = min(max(last, first + 1), n)
+        yield first, last
+        first = last
+
+
+def _allocate(shape: tuple[int, int]) -> NDArray[np.float16]:
+    if 2 * shape[0] * shape[1] <= _IN_MEMORY:
+        return np.empty(shape, np.float16)
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=cache_folder()) as file:  # it is gone when the last who maps it is
+        return np.memmap(file, np.float16, "w+", shape=shape)

@@ -1,0 +1,83 @@
+"""Several MPADs that were trained apart, as one network."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from mpad.graph.batch import GraphBatch
+from mpad.models.mpad import MPAD
+from mpad.models.network import Network, Output
+from mpad.nn.config import MPADConfig
+
+
+class Ensemble(Network):
+    """The mean of several networks.
+
+    logits = mean over members of MPAD_k(batch)    vectors = [vectors of member 1, …, of member K]
+
+    Attention is the members' mean, too. Fixed word vectors are one table, (n_words, vector_width), that all members
+    read; learnt ones are each member's own, side by side: (n_words, K · vector_width).
+    """
+
+    config: MPADConfig
+
+    def __init__(self, config: MPADConfig) -> None:
+        super().__init__(replace(config, members=1, vector_width=config.table_width))
+        self.config = config
+        self.by_sentence = config.hierarchical
+        one = replace(config, members=1, n_words=1, learn_vectors=False)  # the table is handed to it
+        self.members = nn.ModuleList(MPAD(one) for _ in range(config.members))
+
+    @classmethod
+    def of(cls, networks: Sequence[MPAD]) -> "Ensemble":
+        """Trained networks as one; they have the same shape and, where these are not learnt, the same word vectors."""
+        config = replace(networks[0].config, members=len(networks))
+        with torch.device("meta"):
+            outline = cls(config)
+        device = networks[0].vectors.device
+        states = [(f"members.{number}.", network.state_dict()) for number, network in enumerate(networks)]
+        tensors = {f"{at}{name}": x for at, state in states for name, x in state.items() if name != "vectors"}
+        tables = [network.vectors.detach() for network in networks]
+        if config.learn_vectors:
+            tensors["vectors"] = torch.cat(tables, dim=1)
+        outline.load_state_dict({name: x.clone() for name, x in tensors.items()}, assign=True)
+        for member in outline.members:
+            member.set_vectors(torch.zeros(1, config.vector_width, device=device))  # type: ignore[operator]
+        if not config.learn_vectors:
+            outline.set_vectors(tables[0])
+        return outline.eval()
+
+    def forward(self, batch: GraphBatch, edge_scale: Tensor | None = None, vectors: Tensor | None = None) -> Output:
+        """Classify a batch: logits (documents, classes).
+
+        `edge_scale` scales what each edge carries; `vectors` are read in place of the batch's rows, or the table.
+        """
+        own = self.vectors if batch.rows is None else batch.rows
+        table, n = own if vectors is None else vectors, len(self.members)
+        tables = table.chunk(n, dim=1) if self.config.learn_vectors else [table] * n
+        outputs: list[Output] = [
+            member(batch, edge_scale, own) for member, own in zip(self.members, tables, strict=True)
+        ]
+        each = torch.stack([output.logits for output in outputs])
+        words, sentences = (
+            [getattr(output, name) for output in outputs] for name in ("word_attention", "sentence_attention")
+        )
+        return Output(
+            each.mean(0),
+            torch.cat([output.vectors for output in outputs], dim=1),
+            torch.stack(words).mean(0),
+            torch.stack(sentences).mean(0) if sentences[0] is not None else None,
+            member_logits=each,
+        )
+
+    def scale_logits(self, factor: float) -> None:
+        """Multiply what every member says from now on."""
+        for member in self.members:
+            member.scale_logits(factor)  # type: ignore[operator]
+
+
+def make_mpad(config: MPADConfig) -> MPAD | Ensemble:
+    """An untrained network of that shape."""
+    return MPAD(config) if config.members == 1 else Ensemble(config)

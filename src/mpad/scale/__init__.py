@@ -1,0 +1,9 @@
+"""Batch scoring on the engines that people already run: processes, Ray, Spark.
+
+>>> from mpad.scale import Predictor
+>>> dataset.map_batches(Predictor("my-model"))           # doctest: +SKIP
+"""
+
+from mpad.scale.predictor import Predictor
+
+__all__ = ["Predictor"]

@@ -1,0 +1,167 @@
+"""A data file → record batches with all its columns, streamed; with the answers, → one Parquet file, written whole."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from mpad._io.archives import streams, unpacked
+from mpad._io.atomic import replacing
+from mpad._text.readers import KNOWN_NAMES, text_cell, text_column
+from mpad._text.tables import Absent, Table, kind_of, open_table
+from mpad.errors import DataFileError
+from mpad.scale.answers import Answerer
+from mpad.scale.predictor import arrow_columns, arrow_fields, as_filled
+
+ROWS = 2048  # that are answered together
+_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # of a row group that is written: whichever comes first
+_KEY = b"mpad"  # of the schema's metadata: what the file was made from
+_OF_STRINGS = (".csv", ".tsv", ".tab", ".txt")
+_READ_BUFFER = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file that is being read: its columns, and a few thousand rows at a time with their texts."""
+
+    path: Path
+    schema: pyarrow.Schema
+    batches: Iterator[tuple[pyarrow.RecordBatch, list[str]]]
+    rows: int | None = None  # where the file says how many there are
+
+
+def open_shard(path: Path, text: str | None) -> Shard:
+    """Open a file; `text` names the column, where a guess would be wrong. Memory does not grow with the file."""
+    if kind_of(path) == ".parquet":
+        return _parquet(path, text)
+    return _table(path, text)
+
+
+def write_answers(shard: Shard, answerer: Answerer, out: Path, key: str) -> int:
+    """Write the shard's rows with their answers, in their order; how many there were. The file appears when whole."""
+    fields = [*shard.schema, *arrow_fields(answerer, shard.schema.names)]
+    schema = pyarrow.schema(fields, {**(shard.schema.metadata or {}), _KEY: key.encode()})
+    rows, held = 0, 0
+    waiting: list[pyarrow.RecordBatch] = []
+    with replacing(out) as beside:
+        with pyarrow.parquet.ParquetWriter(beside, schema) as writer:
+            for batch, texts in shard.batches:
+                arrays = [*batch.columns, *arrow_columns(answerer, texts)]
+                waiting.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
+                rows, held = rows + batch.num_rows, held + batch.num_rows
+                if held >= _GROUP_ROWS or sum(one.nbytes for one in waiting) >= _GROUP_BYTES:
+                    writer.write_table(pyarrow.Table.from_batches(waiting, schema))
+                    waiting, held = [], 0
+            writer.write_table(pyarrow.Table.from_batches(waiting, schema))
+        if shard.rows is not None and rows != shard.rows:
+            raise DataFileError(f"{shard.path}: says that it has {shard.rows:,} rows, but {rows:,} could be read")
+    return rows
+
+
+def read_key(out: Path) -> str | None:
+    """What a file says that it was made from; None where it is none of ours."""
+    try:
+        metadata = pyarrow.parquet.read_schema(out).metadata or {}
+    except (pyarrow.ArrowException, OSError):
+        return None
+    return metadata[_KEY].decode("utf-8", "replace") if _KEY in metadata else None
+
+
+def count_rows(out: Path) -> int:
+    """How many rows a file of ours has."""
+    return int(pyarrow.parquet.read_metadata(out).num_rows)
+
+
+def _parquet(path: Path, text: str | None) -> Shard:
+    def wrong(error: Exception) -> DataFileError:
+        said = " ".join(str(error).split())[:200]
+        return DataFileError(f"{path}: not a Parquet file that can be read: {said}")
+
+    def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
+        try:
+            with file:
+                for batch in file.iter_batches(ROWS, use_threads=False):
+                    yield batch, as_filled(batch.column(text_at).to_pylist(), schema.names[text_at])
+        except UnicodeDecodeError:
+            raise DataFileError(f"{path}: column '{schema.names[text_at]}' holds bytes that are not UTF-8") from None
+        except (pyarrow.ArrowException, OSError) as error:
+            raise wrong(error) from None
+
+    source = path if streams(path) and path.suffix.lower() == ".parquet" else pyarrow.BufferReader(unpacked(path))
+    try:
+        # without pre-buffering, and with a buffer, pages are read one by one, not whole columns of a row group
+        file = pyarrow.parquet.ParquetFile(source, pre_buffer=False, buffer_size=_READ_BUFFER)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise wrong(error) from None
+    schema = file.schema_arrow
+    types = {column.name: str(column.type) for column in schema}
+    text_at = text_column(Table(path, schema.names, iter(()), "row", types), text)
+    return Shard(path, schema, batches(), file.metadata.num_rows)
+
+
+def _table(path: Path, text: str | None) -> Shard:
+    """Rows of CSV, JSON lines and the like, by the rules of `mpad._text.tables`."""
+
+    def opened() -> Table:
+        return open_table(path, [] if text is None else [text], KNOWN_NAMES, streamed=True)
+
+    table = opened()
+    if not table.names:
+        return Shard(path, pyarrow.schema([("text", pyarrow.string())]), iter(()))
+    text_at = text_column(table, text)
+    if kind_of(path) in _OF_STRINGS:
+        types: list[Any] = [pyarrow.string()] * len(table.names)
+    else:  # a type is that of all its cells: the file is read twice, which costs little beside answering
+        types, table = _types(table), opened()
+    types[text_at] = pyarrow.string()
+    written = [pyarrow.string() if kind is None else kind for kind in types]
+    schema = pyarrow.schema(list(zip(table.names, written, strict=True)))
+
+    def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
+        while chunk := list(islice(table.rows, ROWS)):
+            texts = [text_cell(table, number, row[text_at], text_at) for number, row in chunk]
+            columns = _columns(chunk, len(types))
+            columns[text_at] = texts
+            try:
+                arrays = [_array(cells, kind) for cells, kind in zip(columns, types, strict=True)]
+            except (pyarrow.ArrowException, OverflowError) as error:
+                raise DataFileError(f"{path}, {table.place} {chunk[0][0]} or soon after: {error}") from None
+            yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema), texts
+
+    return Shard(path, schema, batches())
+
+
+def _types(table: Table) -> list[Any]:
+    """The type of each column over all rows; None where its cells have no type in common."""
+    types: list[Any] = [pyarrow.null()] * len(table.names)
+    while chunk := list(islice(table.rows, ROWS)):
+        for at, cells in enumerate(_columns(chunk, len(types))):
+            types[at] = None if types[at] is None else _common(types[at], cells)
+    return types
+
+
+def _common(kind: Any, cells: Sequence[Any]) -> Any:
+    try:
+        parts = [pyarrow.schema([("x", one)]) for one in (kind, pyarrow.array(cells).type)]
+        return pyarrow.unify_schemas(parts, promote_options="permissive").field(0).type
+    except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError):
+        return None
+
+
+def _columns(chunk: Iterable[tuple[int, Sequence[Any]]], n: int) -> list[Sequence[Any]]:
+    return [[None if isinstance(row[at], Absent) else row[at] for _, row in chunk] for at in range(n)]
+
+
+def _array(cells: Sequence[Any], kind: Any) -> Any:
+    """Cells as a column; as JSON where they have no type in common."""
+    if kind is None:
+        return pyarrow.array([None if cell is None else json.dumps(cell, default=str) for cell in cells], "string")
+    try:
+        return pyarrow.array(cells, kind)
+    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot write
+        return pyarrow.array([cell.encode("utf-8", "replace").decode() for cell in cells], kind)
