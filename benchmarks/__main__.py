@@ -15,6 +15,7 @@ SECTIONS = {
 
 def main() -> None:
     """Run every section, or those whose titles begin with the words given."""
+    results.check_clean()
     found = {}
     for title, section in SECTIONS.items():
         if len(sys.argv) == 1 or any(title.lower().startswith(word.lower()) for word in sys.argv[1:]):

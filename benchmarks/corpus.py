@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+MADE_UP = "made-up"
+
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
@@ -22,6 +24,12 @@ class Corpus:
     name: str
     texts: list[str]
     labels: list[int]
+    real: bool = False
+
+    @property
+    def text(self) -> str:
+        """What a row of the results calls it."""
+        return "real" if self.real else MADE_UP
 
 
 def short_documents(n: int, seed: int = 0) -> Corpus:
@@ -77,13 +85,18 @@ def _real(name: str, n: int) -> Corpus | None:
             order = np.random.default_rng(0).permutation(len(pairs))[:n]
             classes = sorted({label for label, _, _ in pairs})
             texts, labels = [pairs[k][2] for k in order], [classes.index(pairs[k][0]) for k in order]
-            return Corpus(name, texts, labels)
+            return Corpus(name, texts, labels, real=True)
     return None
 
 
 def one_document(n_words: int, seed: int = 0) -> str:
     """One document of that many words."""
-    return _texts(np.array([n_words]), np.random.default_rng(seed), n_words=50_000)[0]
+    return equal_documents(1, n_words, seed)[0]
+
+
+def equal_documents(n: int, n_words: int, seed: int = 0) -> list[str]:
+    """Documents of that many words each."""
+    return _texts(np.full(n, n_words), np.random.default_rng(seed), n_words=50_000)
 
 
 def _labels(n: int, generator: np.random.Generator) -> list[int]:

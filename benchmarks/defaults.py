@@ -13,11 +13,12 @@ import numpy as np
 
 from benchmarks import results
 from mpad import MPADClassifier, load_dataset, zoo
+from mpad._experiments.provenance import versions
+from mpad._experiments.splits import split
+from mpad._text.distilled import auto_source
+from mpad.datasets.catalogue import CATALOGUE, FOLDS
 from mpad.datasets.names import NAMES
 from mpad.errors import MPADError
-from mpad.experiments.provenance import commit, versions
-from mpad.experiments.splits import split
-from mpad.text.distilled import auto_source
 
 _SHORT = "docstrings", "trec", "bbcsport", "mpqa", "polarity", "subjectivity", "snippets", "reuters"
 _BASELINES = "tfidf-svm", "linear-stack"
@@ -25,6 +26,7 @@ _BASELINES = "tfidf-svm", "linear-stack"
 
 def main() -> None:
     """Run the datasets named, or all but the largest."""
+    results.check_clean()
     chosen = sys.argv[1:] or _SHORT
     unknown = sorted(set(chosen) - set(NAMES))
     if unknown:
@@ -45,9 +47,29 @@ def main() -> None:
         )
     mean = {name: float(np.mean([row[name] for row in rows])) for name in ("mpad", *_BASELINES)}
     print("mean           " + "   ".join(f"{name} {value:.2f}" for name, value in mean.items()))
-    record = {"commit": commit(), "versions": versions(), "vectors": bool(auto_source()), "seed": 0, "rows": rows}
+    record = {
+        "commit": results.measured_commit(),
+        "versions": versions(),
+        "vectors": bool(auto_source()),
+        "seed": 0,
+        "rows": rows,
+    }
     file = results.HERE / "defaults.json"
     file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The table of docs/results.md."""
+    lines = ["| | documents | TF-IDF + linear SVM | `linear-stack` | **MPAD** | fit |", "| --- |" + " --- |" * 5]
+    for row in rows:
+        known = CATALOGUE.get(row["dataset"])
+        title = "embedded corpus" if known is None else known.title + (" (one fold)" if known.parts == FOLDS else "")
+        accuracies = [f"{row[name]:.1f}" for name in _BASELINES]
+        ours = f"**{row['mpad']:.1f}** ± {row['margin']:.1f}"
+        lines.append(f"| {title} | {row['train']:,} | {' | '.join(accuracies)} | {ours} | {row['fit_seconds']:.0f} s |")
+    means = [f"{np.mean([row[name] for row in rows]):.2f}" for name in (*_BASELINES, "mpad")]
+    lines.append(f"| mean | | {means[0]} | {means[1]} | **{means[2]}** | |")
+    return "\n".join(lines) + "\n"
 
 
 def _row(name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -13,6 +13,21 @@ class Timing:
     wall: float
     cpu: float
     walls: list[float]
+    cpus: list[float]
+
+
+ROUNDS = 5
+
+
+def ratios(theirs: Sequence[float], ours: Sequence[float]) -> tuple[float, str]:
+    """How many times as fast ours is: the median of the rounds' ratios, and the smallest and largest of them."""
+    each = [a / b for a, b in zip(theirs, ours, strict=True)]
+    return statistics.median(each), spread(each)
+
+
+def spread(values: Sequence[float], form: str = ".2f") -> str:
+    """The smallest and the largest of the rounds' values."""
+    return f"{min(values):{form}} to {max(values):{form}}"
 
 
 def product_rate(rows: int = 2_400, inner: int = 64, outer: int = 192) -> float:
@@ -31,7 +46,7 @@ def product_rate(rows: int = 2_400, inner: int = 64, outer: int = 192) -> float:
     return 2 * rows * inner * outer / statistics.median(times)
 
 
-def in_turn(pieces: dict[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
+def in_turn(pieces: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Timing]:
     """Time each piece once a round."""
     wall: dict[str, list[float]] = {name: [] for name in pieces}
     cpu: dict[str, list[float]] = {name: [] for name in pieces}
@@ -41,4 +56,7 @@ def in_turn(pieces: dict[str, Callable[[], object]], rounds: int) -> dict[str, T
             piece()
             wall[name].append(time.perf_counter() - start_wall)
             cpu[name].append(time.process_time() - start_cpu)
-    return {name: Timing(statistics.median(wall[name]), statistics.median(cpu[name]), wall[name]) for name in pieces}
+    return {
+        name: Timing(statistics.median(wall[name]), statistics.median(cpu[name]), wall[name], cpu[name])
+        for name in pieces
+    }

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import results
 from benchmarks.corpus import Corpus, polarity
 from benchmarks.results import Row
-from mpad.experiments.protocol import make_cell, make_estimator, reads_trees
+from mpad._experiments.protocol import make_cell, make_estimator, reads_trees
 from mpad.models.baselines import BASELINES
 
 _EPOCHS, _BATCH = 5, 128
@@ -19,6 +19,7 @@ _EPOCHS, _BATCH = 5, 128
 
 def main() -> None:
     """Run everything."""
+    results.check_clean()
     corpus = polarity(10_662)
     mpad, rows = _epoch("mpad", corpus, _BATCH), []
     for name in (name for name in BASELINES if not reads_trees(name)):
@@ -34,7 +35,7 @@ def main() -> None:
                 f"batches of {_BATCH} documents for both; of 64, as in the protocol, {1000 * by_protocol:.0f} ms",
             )
         )
-    results.write({"An epoch of a rival, against one of mpad": rows}, "rivals", _folder())
+    results.write({"An epoch of a rival, against one of mpad": results.on(corpus.text, rows)}, "rivals", _folder())
 
 
 def _folder() -> Path:

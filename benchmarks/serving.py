@@ -12,15 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from benchmarks import results
+from benchmarks.corpus import MADE_UP
 from benchmarks.results import Row
 
-_WORDS = 20
+WORDS = 20  # of a document
 
 
 @dataclass
@@ -41,8 +45,7 @@ class Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by class
         self._send()
 
     def _send(self) -> None:
@@ -84,6 +87,20 @@ async def load(port: int, requests: list[bytes], clients: int, seconds: float) -
     return tally
 
 
+@contextmanager
+def serving(model: str, *options: str) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own: its id, and the port that it listens on."""
+    command = [sys.executable, "-c", "from mpad._cli.main import main; main()"]
+    command += ["serve", model, "--port", "0", "--quiet", *options]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        yield server.pid, int(server.stderr.readline().rsplit(":", 1)[1])
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
 def main() -> None:
     """Start the server, load it, and write what came of it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -92,31 +109,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--flat", type=int, default=100_000, help="requests over which memory is watched")
     asked = parser.parse_args()
+    results.check_clean()
     with tempfile.TemporaryDirectory() as folder:
         model = asked.model or _train(Path(folder) / "model")
-        command = [
-            sys.executable,
-            "-c",
-            "from mpad.cli.main import main; main()",
-            "serve",
-            model,
-            "--port",
-            "0",
-            "--quiet",
-        ]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            assert server.stderr is not None
-            port = int(server.stderr.readline().rsplit(":", 1)[1])
-            rows = _measure(server.pid, port, asked.clients, asked.seconds, asked.flat)
-        finally:
-            server.terminate()
-            server.wait(30)
-    results.write({"A server under load": rows}, "serving")
+        with serving(model) as (pid, port):
+            rows = _measure(pid, port, asked.clients, asked.seconds, asked.flat)
+    results.write({"A server under load": results.on(MADE_UP, rows)}, "serving")
 
 
 def _measure(pid: int, port: int, clients: int, seconds: float, flat: int) -> list[Row]:
-    requests = _requests()
+    requests = make_requests()
     asyncio.run(load(port, requests, clients, 3.0))  # warm
     before, total, samples = _memory(pid), 0, []
     tally = asyncio.run(load(port, requests, clients, seconds))
@@ -130,7 +132,7 @@ def _measure(pid: int, port: int, clients: int, seconds: float, flat: int) -> li
     rate, p50, p99 = len(tally.latencies) / seconds, *np.percentile(tally.latencies, [50, 99])
     return [
         Row(
-            f"predictions a second, {clients} clients, {_WORDS}-word documents, one a request, {seconds:.0f} s",
+            f"predictions a second, {clients} clients, {WORDS}-word documents, one a request, {seconds:.0f} s",
             f"{rate:,.0f}",
             target="at least 2,000",
             note="server and clients share the machine's cores",
@@ -150,13 +152,14 @@ def _measure(pid: int, port: int, clients: int, seconds: float, flat: int) -> li
     ]
 
 
-def _requests() -> list[bytes]:
+def make_requests() -> list[bytes]:
+    """Requests for one document each, of words of the embedded corpus."""
     from mpad import load_dataset
 
     words = [word for text in load_dataset("docstrings").test.texts for word in text.split()]
     made = []
-    for start in range(0, min(len(words) - _WORDS, 200 * _WORDS), _WORDS):
-        body = json.dumps({"texts": " ".join(words[start : start + _WORDS])}).encode()
+    for start in range(0, min(len(words) - WORDS, 200 * WORDS), WORDS):
+        body = json.dumps({"texts": " ".join(words[start : start + WORDS])}).encode()
         head = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         made.append(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
     return made

