@@ -2,9 +2,9 @@
 
 Of each dataset's training part (of the first fold's, where there are folds) some documents are drawn to fit and others
 to look at, anew for every seed; test parts are never read. Every idea is compared with the default on the same
-documents. What an idea leaves alone, network or linear part, it shares with the
-default. Writes recipe.json, a row for each dataset, seed and idea; rows that are there are not run again. Datasets come
-from the folder MPAD_DATA.
+documents. What an idea leaves alone, network or linear part, it shares with the default, which is that of before the
+search: "letters of words" has become part of it since. Writes recipe.json, a row for each dataset, seed and idea; rows
+that are there are not run again. Datasets come from the folder MPAD_DATA.
 """
 
 import argparse
@@ -22,8 +22,6 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import hstack
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks import recipe_networks as networks
 from benchmarks import results
@@ -31,6 +29,7 @@ from mpad import MPADClassifier, load_dataset
 from mpad._experiments.provenance import commit, versions
 from mpad._experiments.splits import split
 from mpad._io.atomic import write_file
+from mpad._pipeline.document_model import DocumentModel
 from mpad._text.vectors import WordVectors, make_vectors
 from mpad._text.vocabulary import learn_vocabulary
 from mpad._training.examples import make_examples
@@ -38,11 +37,10 @@ from mpad._training.loop import train
 from mpad._training.task import Task
 from mpad.estimators import untrained
 from mpad.estimators.joining import HeldOutFit, join_parts
-from mpad.estimators.linear_features import Features, _means, tfidf_matrix
-from mpad.estimators.linear_part import _SVM, Examples, _cross_fitted_scores, _quiet, _Stack, held_out_stack
+from mpad.estimators.linear_features import Features
+from mpad.estimators.linear_part import Examples, _cross_fitted_scores, _fit_potentials, held_out_stack
 from mpad.estimators.members import TrainingData, held_out_logits
 from mpad.estimators.untrained import untrained_network
-from mpad.graph.potentials import weigh_parts
 from mpad.models.mpad import MPAD
 
 _DATASETS = "docstrings", "trec", "polarity", "subjectivity", "mpqa", "snippets", "reuters"
@@ -59,7 +57,7 @@ class Idea(NamedTuple):
 
     network: type[MPAD] = MPAD
     window: int = 2
-    characters: bool = False
+    letters: bool = False
     refitted: bool = False
     cased: bool = False
 
@@ -67,7 +65,7 @@ class Idea(NamedTuple):
 IDEAS = {
     "default": Idea(),
     "refit on all documents": Idea(refitted=True),
-    "character n-grams": Idea(characters=True),
+    "letters of words": Idea(letters=True),
     "word dropout 0.1": Idea(networks.WordDropout),
     "word dropout 0.2": Idea(networks.MoreWordDropout),
     "edge dropout 0.2": Idea(networks.EdgeDropout),
@@ -77,6 +75,9 @@ IDEAS = {
     "case": Idea(cased=True),
     "window 3": Idea(window=3),
 }
+
+
+_EARLIER = ("character n-grams",)  # of all words of a document, beside them in the SVM: rows of an earlier version
 
 
 class Searched(MPADClassifier):
@@ -113,39 +114,23 @@ class Searched(MPADClassifier):
 class Linear:
     """SVM and regression as `fit_linear_part` fits them; what they say of held-out documents and of others."""
 
-    def __init__(self, model: Searched, characters: bool, texts: Sequence[str], looked: Sequence[str]) -> None:
-        start, data = time.process_time(), model.data
+    def __init__(self, model: Searched, letters: bool, looked: Sequence[str]) -> None:
+        start, data, whole = time.process_time(), model.data, model.model_
+        assert isinstance(whole, DocumentModel)
         order, places = np.concatenate([model.seen, model.held]), np.arange(len(model.seen), len(data.targets))
-        vectors = model.model_.network.vectors.numpy().astype(np.float16)
-        self._features = Features(data.packed, order, model.model_.vocabulary.seen, vectors)
-        x, self._vectorizer = self._features.x, None
-        if characters:
-            self._vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), min_df=2, sublinear_tf=True)
-            x = hstack([x, self._vectorizer.fit_transform([texts[row] for row in order])]).tocsr()
-        parts = self._features.mean, data.targets[order], data.weights[order], len(model.classes_)
-        examples = Examples(x, *parts)
+        vectors, words = whole.network.vectors.detach().numpy().astype(np.float16), whole.vocabulary.words
+        vectors = vectors[:, :0] if whole.network.config.learn_vectors else vectors
+        known = (len(words), vectors, words) if letters else (whole.vocabulary.seen, vectors)
+        features = Features(data.packed, order, *known)
+        parts = features.mean, data.targets[order], data.weights[order], len(model.classes_)
+        examples = Examples(features.x, *parts)
         scores = _cross_fitted_scores(examples, model.seed)
         self.held = scores[places], held_out_stack(examples, scores, places)
-        with _quiet():
-            self._svm, self._stack = (
-                _SVM(examples, np.arange(len(order))),
-                _Stack(examples, scores, np.arange(len(order))),
-            )
-        self.n_features, self.seconds = x.shape[1], time.process_time() - start
-        whole: Any = model.model_
-        said = [self._say(packed, whole.rows_for(packed).numpy(), part) for part, packed in model.parts(looked)]
-        self.looked = [np.concatenate(each) for each in zip(*said, strict=True)]
-
-    def _say(self, packed: Any, vectors: Floats, texts: Sequence[str]) -> tuple[Floats, Floats]:
-        """Logits of SVM and regression; `vectors` have rows of these documents' new words, too."""
-        known, n = self._features, len(packed)
-        weighed = weigh_parts(packed, known.keys, known.idf, known.idf_new)
-        x = tfidf_matrix(weighed, n, len(known.idf))
-        if self._vectorizer is not None:
-            x = hstack([x, self._vectorizer.transform(texts)]).tocsr()
-        mean, scores = (_means(weighed, n, vectors, None) - known.centre) / known.scale, self._svm.scores(x)
-        examples = Examples(x, mean, np.zeros(n), np.zeros(n, np.float32), scores.shape[1])
-        return scores, self._stack.logits(examples, scores, np.arange(n))
+        by_itself = np.eye(3)[:2]  # SVM, and regression
+        potentials = [_fit_potentials(features, examples, scores, counts) for counts in by_itself]
+        self.n_features, self.seconds = features.x.shape[1], time.process_time() - start
+        packed = [part for _, part in model.parts(looked)]
+        self.looked = [np.concatenate([each.logits(part) for part in packed]) for each in potentials]
 
 
 def _cell(name: str, seed: int, ideas: Sequence[str]) -> None:
@@ -163,14 +148,14 @@ def _cell(name: str, seed: int, ideas: Sequence[str]) -> None:
         idea, start = IDEAS[called], time.process_time()
         if idea.cased and name not in _CASED:
             continue
-        trained = idea._replace(characters=False, refitted=False)
+        trained = idea._replace(letters=False, refitted=False)
         if trained not in models:
             models[trained] = _fitted(trained, seed, texts, labels, looked)
             spent[trained], start = time.process_time() - start, time.process_time()
         model = models[trained].refitted() if idea.refitted else models[trained]
-        seconds, key = spent[trained] + time.process_time() - start, (idea.window, idea.characters)
+        seconds, key = spent[trained] + time.process_time() - start, (idea.window, idea.letters)
         if key not in linear:
-            linear[key] = Linear(model, idea.characters, texts, looked)
+            linear[key] = Linear(model, idea.letters, looked)
         part = linear[key]
         joined = join_parts([*part.held, model.held_logits], model.data.targets[model.held])
         network = np.concatenate([model.model_.answer_by_torch(packed).logits for _, packed in model.parts(looked)])
@@ -190,7 +175,7 @@ def _keep(row: dict[str, Any]) -> None:
     with (Path(gettempdir()) / "mpad-recipe.lock").open("w") as lock:
         flock(lock, LOCK_EX)
         rows = [other for other in _rows() if _key(other) != _key(row)] + [row]
-        rows.sort(key=lambda row: (row["dataset"], row["seed"], list(IDEAS).index(row["idea"])))
+        rows.sort(key=lambda row: (row["dataset"], row["seed"], [*IDEAS, *_EARLIER].index(row["idea"])))
         record = {"commit": commit(), "versions": versions(), "rows": rows}
         write_file(_FILE, (json.dumps(record, indent=1) + "\n").encode())
 
@@ -260,7 +245,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
         "| idea | drawings | model | lowest dataset | network alone | CPU time |",
         "|---|---|---|---|---|---|",
     ]
-    for idea in IDEAS:
+    for idea in {row["idea"]: row for row in rows}:
         own = [(row, first[row["dataset"], row["seed"]]) for row in rows if row["idea"] == idea]
         if not own or idea == "default":
             continue

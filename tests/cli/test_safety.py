@@ -158,7 +158,7 @@ def test_a_rival_is_not_explained(mpad, data, tmp_path):
 def test_info_shows_where_a_model_comes_from(mpad, data, tmp_path):
     assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
     shown = json.loads(mpad("info", tmp_path / "m", "--json")[1])
-    assert shown["format"] == 7 and shown["checksums"] == "right, of 3 files" and shown["data"] == "d.csv"
+    assert shown["format"] == 8 and shown["checksums"] == "right, of 3 files" and shown["data"] == "d.csv"
     assert shown["documents"] == 120 and shown["held out"] == 12 and 0 <= shown["validation accuracy"] <= 1
     assert shown["trained"].startswith("20")
     assert mpad("fit", data, "--out", tmp_path / "svm", "--model", "tfidf-svm")[0] == 0

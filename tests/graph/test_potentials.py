@@ -11,10 +11,11 @@ from mpad._text.tokenizer import KimTokenizer
 from mpad._text.vocabulary import SPARE_ROWS, learn_vocabulary
 from mpad.errors import InputError
 from mpad.estimators.joining import _clearly_better, _fit_counts
+from mpad.estimators.linear_features import Features
 from mpad.estimators.linear_part import fit_linear_part, fit_stack
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
-from mpad.graph.potentials import Potentials
+from mpad.graph.potentials import Potentials, weigh_parts
 
 WORDS = "red green blue apple pear plum saw drill nail the of and not very good bad".split()
 
@@ -99,19 +100,74 @@ def test_a_document_alone_or_among_others():
     assert np.allclose(np.concatenate([stack.logits(one) for one in alone]), stack.logits(graphs)[:20], atol=1e-5)
 
 
-def test_a_new_word_has_no_potential_but_a_vector():
+def with_new_word(vocabulary, pieces=(0, 1)):
+    """A document of two words and a new one, and the place of that among its nodes."""
+    graphs = build_graphs(vocabulary.encode(["red apple xyzzy"], KimTokenizer()))
+    graphs = PackedGraphs.built(**{**vars(graphs), "words": np.sort(graphs.words), "new_words": (pieces,)})
+    graphs.words[graphs.words >= len(vocabulary)] = len(vocabulary)
+    return graphs, int(np.flatnonzero(graphs.words == len(vocabulary))[0])
+
+
+def test_a_new_word_has_a_vector_and_a_potential_by_its_pieces():
     texts, targets = corpus()
     vocabulary, _, stack = fitted(texts, targets, 3)
-    plain, new = (build_graphs(vocabulary.encode([text], KimTokenizer())) for text in ("red apple", "red apple xyzzy"))
-    pieces = PackedGraphs.built(**{**vars(new), "words": np.sort(new.words), "new_words": ((0, 1),)})
-    row = len(vocabulary)
-    pieces.words[pieces.words >= row] = row
-    shares, _ = stack.shares(pieces)
-    place = int(np.flatnonzero(pieces.words == row)[0])
-    means = (stack.vectors.astype(np.float32) @ stack.from_mean.T)[:2].mean(0)
-    weighed = shares[place] / means
-    assert np.allclose(weighed, weighed[0], rtol=1e-3)  # a share of its pieces' mean, the same for all classes
-    assert np.isfinite(stack.logits(plain)).all() and len(stack.vectors) == row + SPARE_ROWS
+    graphs, place = with_new_word(vocabulary)
+    shares, _ = stack.shares(graphs)
+    weighed = weigh_parts(graphs, stack._keys, stack.idf, stack.idf_new, graphs.new_words)
+    mean = (stack.vectors.astype(np.float32) @ stack.from_mean.T)[:2].mean(0)
+    potential = (stack.potential.astype(np.float32) @ stack.from_scores.T)[:2].mean(0)
+    assert np.allclose(
+        shares[place], mean * weighed.node_share[place] + potential * weighed.node_value[place], rtol=1e-3
+    )
+    assert weighed.node_value[place] > 0 and len(stack.vectors) == len(vocabulary) + SPARE_ROWS
+
+
+def test_a_new_word_has_a_vector_alone_where_words_of_the_vocabulary_have_no_potential():
+    texts, targets = corpus()
+    vocabulary, graphs = packed(texts)
+    stack = fit_stack(graphs, targets, 3, len(vocabulary) - 1, vectors_of(vocabulary))
+    for pieces in ((0, 1), ()):
+        graphs, place = with_new_word(vocabulary, pieces)
+        shares, _ = stack.shares(graphs)
+        means = (stack.vectors.astype(np.float32) @ stack.from_mean.T)[:2].mean(0)
+        weighed = shares[place] / means
+        assert np.allclose(weighed, weighed[0], rtol=1e-3)  # a share of its pieces' mean, the same for all classes
+
+
+def test_letters_are_added_to_words_that_have_them():
+    """Weights of n-grams of letters, folded into words: the same scores as of a matrix that has them as columns."""
+    texts, targets = corpus()
+    texts = [text.replace("pear", "greenery") for text in texts]
+    vocabulary, graphs = packed(texts)
+    words = [*vocabulary.words, "apples", "##ples", "greens"]
+    features = Features(graphs, np.arange(len(texts)), len(words), vectors_of(vocabulary), words)
+    known = features.known
+    spelt = {word: set(known.letters[k].indices) for k, word in enumerate(words)}
+    assert spelt["green"] & spelt["greenery"] & spelt["greens"] and not spelt["the"]
+    svm = LinearSVC(random_state=0).fit(features.x, targets)
+    own = known.by_part(svm.coef_)
+    assert own.shape == (3, len(known.idf)) and features.x.shape[1] == len(known.idf) + known.letters.shape[1]
+    assert np.allclose(features.x[:, : own.shape[1]] @ own.T + svm.intercept_, svm.decision_function(features.x))
+    assert (known.idf > 0).all() and np.isclose(known.idf[words.index("apples")], known.idf_new)
+
+
+def test_a_word_that_no_training_document_has_takes_after_those_that_share_its_letters():
+    texts = [f"{word} {other}" for word in ("wonderful", "wonderfully") for other in ("a", "b", "c")]
+    texts += [f"{word} {other}" for word in ("dreadful", "dreadfully") for other in ("a", "b", "c")]
+    targets = np.array([0] * 6 + [1] * 6)
+    vocabulary, graphs = packed(texts)
+    words = [*vocabulary.words, "wonder", "dread", "zzz"]
+    vectors = np.zeros((len(words) + SPARE_ROWS, 0), np.float32)
+    features = Features(graphs, np.arange(12), len(words), vectors, words)
+    svm = LinearSVC(random_state=0).fit(features.x, targets)
+    wonder, dread, nothing = features.known.by_part(svm.coef_)[0, len(vocabulary) : len(words)]
+    assert wonder < 0 < dread and nothing == 0
+
+
+def test_no_letters_in_common():
+    vocabulary, graphs = packed(["a b", "c d", "a d", "c b"])
+    features = Features(graphs, np.arange(4), len(vocabulary), vectors_of(vocabulary), vocabulary.words)
+    assert features.known.letters is None and features.x.shape[1] == len(features.known.idf)
 
 
 def test_damaged_pairs_are_refused():
@@ -129,7 +185,7 @@ def part_of(texts, targets, n_classes, network, weights=None):
     weights = np.ones(len(texts), np.float32) if weights is None else weights
     vectors = vectors_of(vocabulary)
     return fit_linear_part(
-        graphs, documents, targets, weights, n_classes, len(vocabulary), vectors, held, network[held], 0
+        graphs, documents, targets, weights, n_classes, vocabulary.words, vectors, held, network[held], 0
     ), graphs
 
 

@@ -32,7 +32,7 @@ def test_the_folder_can_be_read(folder):
         "vocabulary.json",
     ]
     config = json.loads((folder / "config.json").read_text())
-    assert config["format"] == 7 and config["tokenizer"] == "kim" and config["network"]["variant"] == "mpad"
+    assert config["format"] == 8 and config["tokenizer"] == "kim" and config["network"]["variant"] == "mpad"
     assert "apple" in json.loads((folder / "vocabulary.json").read_text())
 
 

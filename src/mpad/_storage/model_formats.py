@@ -8,13 +8,14 @@
 | 4      | one network a model, no thresholds of labels                                                           |
 | 5      | no tables of 8 bits                                                                                    |
 | 6      | no features of nodes by a transformer                                                                  |
+| 7      | no potentials of words that no training document has                                                   |
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT = 7
+FORMAT = 8
 _AUTHORS = {
     "mlp_before": True,
     "mlp_norm": True,

@@ -258,7 +258,7 @@ class MPADClassifier(TextClassifier):
                 data.targets[documents],
                 data.weights[documents],
                 len(model.labels),
-                model.vocabulary.seen,
+                model.vocabulary.words,
                 vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16),
                 np.arange(len(seen), len(documents)),
                 logits,

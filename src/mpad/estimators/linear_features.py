@@ -1,18 +1,27 @@
-"""Graphs of words → the numbers that a linear model takes: TF-IDF of words and pairs of words, mean word vectors."""
+"""Graphs of words → the numbers that a linear model takes: TF-IDF of words and pairs of words, mean word vectors.
 
+Words lend their weight to what they are spelt with: a document's n-grams of letters weigh Σ x_i z_ig, over its words i,
+z the n-grams of a word, of unit length. What a linear model learns of them is a sum over words, p_i + Σ z_ig p_g: it is
+added to the words' own potentials, and gives words one that no training document has. So a model keeps no n-grams.
+"""
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
+from sklearn.feature_extraction.text import TfidfVectorizer
 
+from mpad._text.vocabulary import CONTINUED
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import WeighedParts, edge_words, pair_keys, part_documents, weigh_parts
 
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-_RARE = 2  # training documents that a pair of words must stand in
+_RARE = 2  # training documents that a pair of words must stand in; words that must share an n-gram of letters
+_LETTERS = 5  # of an n-gram; a word's beginning and end are letters, too
 _ROWS = 1 << 16  # nodes whose features are worked with together
 _MEAN_SCALE = 0.1  # spread of a mean vector's columns, beside scores of about 1
 
@@ -20,7 +29,8 @@ _MEAN_SCALE = 0.1  # spread of a mean vector's columns, beside scores of about 1
 class Features:
     """Documents as a linear model takes them, and what was learnt to make them.
 
-    `known` are the features of other documents, of which keys and idf are taken instead of learnt.
+    `known` is what other documents' were made by, instead of learnt. Words have letters where they are given: one for
+    each number below `n_words`.
     """
 
     def __init__(
@@ -29,34 +39,55 @@ class Features:
         documents: Rows,
         n_words: int,
         vectors: NDArray[np.floating],
-        known: "Idf | None" = None,
+        words: Sequence[str] = (),
+        known: "Known | None" = None,
     ) -> None:
         self.n_words, self.vectors = n_words, vectors
-        self.known = learn_idf(graphs, documents, n_words) if known is None else known
-        self.keys, self.idf, self.idf_new = self.known
-        weighed = weigh_parts(graphs, self.keys, self.idf, self.idf_new)
-        self.x = tfidf_matrix(weighed, len(graphs), len(self.idf))[documents]
+        self.known = learn_known(graphs, documents, n_words, words) if known is None else known
+        weighed = weigh_parts(graphs, self.known.keys, self.known.idf, self.known.idf_new)
+        self.x = self.known.matrix(weighed, len(graphs))[documents]
         mean = _means(weighed, len(graphs), vectors, graphs.features)[documents]
         self.centre = mean.mean(0) if len(mean) else np.zeros(mean.shape[1])
         self.scale = float(mean.std()) / _MEAN_SCALE if mean.size and mean.any() else 1.0
         self.mean = (mean - self.centre) / self.scale  # (documents, width)
 
 
-class Idf(NamedTuple):
-    """Which words and pairs of words count, and how much each."""
+class Known(NamedTuple):
+    """Which words and pairs of words count, and how much each; what words are spelt with."""
 
     keys: Rows  # of the pairs of words that have a potential
     idf: NDArray[np.float32]  # of words, then of pairs
     idf_new: float  # of a new word
+    letters: csr_matrix | None = None  # (words, n-grams of letters)
+
+    def matrix(self, weighed: WeighedParts, n: int) -> csr_matrix:
+        """TF-IDF of each document: (documents, words and pairs, and n-grams of letters)."""
+        known = np.flatnonzero((weighed.node_value > 0) & (weighed.words < len(self.idf) - len(self.keys)))
+        document = np.concatenate([weighed.node_document[known], weighed.edge_document])
+        row = np.concatenate([weighed.words[known], weighed.edge_row])
+        value = np.concatenate([weighed.node_value[known], weighed.edge_value]).astype(np.float64)
+        x = csr_matrix((value, (document, row)), shape=(n, len(self.idf)))
+        if self.letters is None:
+            return x
+        return hstack([x, x[:, : self.letters.shape[0]] @ self.letters]).tocsr()
+
+    def by_part(self, weight: Doubles) -> Doubles:
+        """A linear model's weights, those of letters added to the words that have them: (rows, words and pairs)."""
+        own = weight[:, : len(self.idf)].copy()
+        if self.letters is not None:
+            own[:, : self.letters.shape[0]] += (self.letters @ weight[:, len(self.idf) :].T).T
+        return own
 
 
-def learn_idf(graphs: PackedGraphs, documents: Rows, n_words: int, most_pairs: int | None = None) -> Idf:
+def learn_known(
+    graphs: PackedGraphs, documents: Rows, n_words: int, words: Sequence[str] = (), most_pairs: int | None = None
+) -> Known:
     """Which words and pairs count in these documents; of pairs, the `most_pairs` that stand in most documents."""
     used = np.zeros(len(graphs), bool)
     used[documents] = True
     node_document, edge_document = part_documents(graphs)
     source, target = edge_words(graphs)
-    words = _distinct(node_document, graphs.words.astype(np.int64), used[node_document] & (graphs.words < n_words))
+    nodes = _distinct(node_document, graphs.words.astype(np.int64), used[node_document] & (graphs.words < n_words))
     kept = used[edge_document] & (source < n_words) & (target < n_words)
     pairs = _distinct(edge_document, pair_keys(source, target, n_words), kept)
     keys, in_documents = np.unique(pairs, return_counts=True)
@@ -64,9 +95,28 @@ def learn_idf(graphs: PackedGraphs, documents: Rows, n_words: int, most_pairs: i
     if most_pairs is not None and len(keys) > most_pairs:
         kept = np.sort(np.argsort(-in_documents, kind="stable")[:most_pairs])
         keys, in_documents = keys[kept], in_documents[kept]
-    frequency = np.concatenate([np.bincount(words, minlength=n_words), in_documents])
-    idf = np.where(frequency > 0, np.log((1 + len(documents)) / (1 + frequency)) + 1, 0)  # as scikit-learn's
-    return Idf(keys, idf.astype(np.float32), float(np.log(1 + len(documents)) + 1))
+    frequency = np.concatenate([np.bincount(nodes, minlength=n_words), in_documents])
+    idf = np.log((1 + len(documents)) / (1 + frequency)) + 1  # as scikit-learn's
+    letters = _spelt(words, frequency[:n_words] > 0) if len(words) else None
+    if letters is None:
+        idf[frequency == 0] = 0  # without letters a word that no document has says nothing
+    return Known(keys, idf.astype(np.float32), float(np.log(1 + len(documents)) + 1), letters)
+
+
+def _spelt(words: Sequence[str], learnt: NDArray[np.bool_]) -> csr_matrix | None:
+    """What words are spelt with, of unit length, n-grams rare among `learnt` words weighing more: (words, n-grams)."""
+    ngrams = TfidfVectorizer(analyzer=_ngrams, binary=True, min_df=_RARE)
+    try:
+        ngrams.fit([words[number] for number in np.flatnonzero(learnt).tolist()])
+    except ValueError:  # no two words share any
+        return None
+    return ngrams.transform(words)
+
+
+def _ngrams(word: str) -> list[str]:
+    """Runs of letters of a word; a piece that goes on a word has no beginning."""
+    spelt = word.removeprefix(CONTINUED) + " " if word.startswith(CONTINUED) else f" {word} "
+    return [spelt[k : k + _LETTERS] for k in range(max(1, len(spelt) - _LETTERS + 1))]
 
 
 def _distinct(document: Rows, part: Rows, kept: NDArray[np.bool_]) -> Rows:
@@ -77,15 +127,6 @@ def _distinct(document: Rows, part: Rows, kept: NDArray[np.bool_]) -> Rows:
     first = np.ones(len(part), bool)
     first[1:] = (document[1:] != document[:-1]) | (part[1:] != part[:-1])
     return np.asarray(part[first])
-
-
-def tfidf_matrix(weighed: WeighedParts, n: int, width: int) -> csr_matrix:
-    """TF-IDF of each document: (documents, words and pairs)."""
-    known = np.flatnonzero(weighed.node_value)
-    document = np.concatenate([weighed.node_document[known], weighed.edge_document])
-    row = np.concatenate([weighed.words[known], weighed.edge_row])
-    value = np.concatenate([weighed.node_value[known], weighed.edge_value]).astype(np.float64)
-    return csr_matrix((value, (document, row)), shape=(n, width))
 
 
 def _means(

@@ -1,15 +1,16 @@
 """Fits the linear part of a model: potentials of words and pairs of words, and how much the network counts beside it.
 
-1. A linear SVM over words and pairs of words, weighed by TF-IDF. Its scores of the training documents themselves are
-   far too good, so each is scored by an SVM that has not seen it: ten shuffled folds.
-2. A logistic regression on those scores and the mean of the word vectors (the `linear-stack` of the zoo).
+1. A linear SVM over words, pairs of words and the letters of words, weighed by TF-IDF. Its scores of the training
+   documents themselves are far too good, so each is scored by an SVM that has not seen it: ten shuffled folds.
+2. A logistic regression on those scores and the mean of the word vectors (as the `linear-stack` of the zoo, which knows
+   no letters).
 3. On held-out documents, which the network has not seen either, three positive numbers: what the SVM, the regression
    and the network count in the sum. They are also what a temperature would be: the probabilities fit these documents.
 4. SVM and regression again, on all documents.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -35,7 +36,7 @@ _FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; of more documents than tha
 class Examples:
     """Documents as a linear model takes them, with what it should say."""
 
-    x: csr_matrix  # (documents, words and pairs)
+    x: csr_matrix  # (documents, features), as `Known.matrix` gives them
     mean: Doubles  # (documents, width), centred and scaled
     targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
     weights: NDArray[np.float32]  # (documents,)
@@ -53,7 +54,7 @@ def fit_linear_part(
     targets: NDArray[Any],
     weights: NDArray[np.float32],
     n_classes: int,
-    n_words: int,
+    words: Sequence[str],
     vectors: NDArray[np.floating],
     held: Rows,
     network_logits: NDArray[np.floating],
@@ -61,10 +62,10 @@ def fit_linear_part(
 ) -> HeldOutFit:
     """Fit on some documents of a corpus, `held` (places among them) held out; `network_logits` are those documents'.
 
-    `targets` and `weights` have a row for each of `documents`. Words below `n_words` can have a potential. `vectors`
-    have a row for each word that can be met; without columns, where they were learnt by the network itself.
+    `targets` and `weights` have a row for each of `documents`. Each of `words`, the vocabulary's, has a potential.
+    `vectors` have a row for each word that can be met; without columns, where they were learnt by the network itself.
     """
-    features = Features(graphs, documents, n_words, vectors)
+    features = Features(graphs, documents, len(words), vectors, words)
     examples = Examples(features.x, features.mean, targets, weights, n_classes)
     scores = _cross_fitted_scores(examples, seed)
     joined = join_parts([scores[held], held_out_stack(examples, scores, held), network_logits], targets[held])
@@ -99,16 +100,16 @@ def _fit_potentials(features: Features, examples: Examples, scores: Doubles, cou
 def make_potentials(
     features: Features, examples: Examples, scores: Doubles, counts: Doubles, weight: Doubles, intercept: Doubles
 ) -> Potentials:
-    """An SVM's weights (rows, words and pairs), and a regression on these documents, as one linear part."""
-    n_classes = examples.n_classes
+    """An SVM's weights (rows, features), and a regression on these documents, as one linear part."""
+    n_classes, known = examples.n_classes, features.known
     stack = _Stack(examples, scores, np.arange(len(examples.targets)))
     from_mean = counts[1] * stack.from_mean / features.scale
-    pairs = np.stack(np.divmod(features.keys, max(features.n_words, 1)), axis=1)
+    pairs = np.stack(np.divmod(known.keys, max(features.n_words, 1)), axis=1)
     return Potentials(
         pairs=pairs.astype(np.int32),
-        idf=features.idf,
-        idf_new=np.array(features.idf_new, np.float32),
-        potential=weight.T.astype(np.float16),
+        idf=known.idf,
+        idf_new=np.array(known.idf_new, np.float32),
+        potential=known.by_part(weight).T.astype(np.float16),
         intercept=intercept.astype(np.float32),
         from_scores=(counts[0] * np.eye(n_classes) + counts[1] * stack.from_scores).astype(np.float32),
         from_mean=from_mean.astype(np.float32),

@@ -16,7 +16,7 @@ from sklearn.linear_model import SGDClassifier
 from mpad._streaming.windows import Window
 from mpad._training.processes import Processes
 from mpad.estimators.joining import HeldOutFit, join_parts
-from mpad.estimators.linear_features import Doubles, Features, Idf, tfidf_matrix
+from mpad.estimators.linear_features import Doubles, Features, Known
 from mpad.estimators.linear_part import Examples, held_out_stack, make_potentials
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import both_classes, weigh_parts
@@ -28,7 +28,7 @@ _SMALLEST_ALPHA = 1e-6  # of the penalty: 1 / documents down to this, as a linea
 class StreamedSVM:
     """A linear SVM for each class that has not seen the held-out documents: weight (rows, features), intercept."""
 
-    def __init__(self, known: Idf, n_classes: int, multilabel: bool, documents: int, seed: int) -> None:
+    def __init__(self, known: Known, n_classes: int, multilabel: bool, documents: int, seed: int) -> None:
         self._known, self._n_classes, self._multilabel = known, n_classes, multilabel
         self._binary = n_classes == 2 and not multilabel
         alpha = max(_SMALLEST_ALPHA, 1 / max(documents, 1))
@@ -38,8 +38,8 @@ class StreamedSVM:
     def learn_from(self, windows: Iterable[Window]) -> None:
         """Pass over documents."""
         for window in windows:
-            weighed = weigh_parts(window.graphs, *self._known)
-            x = tfidf_matrix(weighed, len(window.graphs), len(self._known.idf))
+            weighed = weigh_parts(window.graphs, self._known.keys, self._known.idf, self._known.idf_new)
+            x = self._known.matrix(weighed, len(window.graphs))
             rows = np.concatenate(window.batches)
             x, targets = x[rows], window.targets[rows]
             if self._multilabel:
@@ -71,13 +71,13 @@ def join_streamed(
     n_classes: int,
     n_words: int,
     vectors: NDArray[np.floating],
-    known: Idf,
+    known: Known,
     linear: tuple[Doubles, Doubles],
     network_logits: NDArray[np.floating],
 ) -> HeldOutFit:
     """Fit on held-out documents what SVM, regression and network count; the regression is fitted there, too."""
     everything = np.arange(len(held))
-    features = Features(held, everything, n_words, vectors, known)
+    features = Features(held, everything, n_words, vectors, known=known)
     weights = np.ones(len(targets), np.float32)
     examples = Examples(features.x, features.mean, targets, weights, n_classes)
     weight, intercept = linear

@@ -34,7 +34,7 @@ from mpad._training.task import Task
 from mpad._version import __version__
 from mpad.errors import InputError
 from mpad.estimators.joining import calibrated
-from mpad.estimators.linear_features import Idf, learn_idf
+from mpad.estimators.linear_features import Known, learn_known
 from mpad.estimators.linear_sgd import MOST_PAIRS, StreamedSVM, join_streamed
 from mpad.estimators.training_card import training_card
 from mpad.estimators.untrained import model_of_words
@@ -89,8 +89,8 @@ def fit_stream(
         corpus = ShardedCorpus(shards, share, seed, lanes, bounded(options.window, _WORDS))
         held = corpus.held_out_documents()
         mine = list(processes.share(lanes))
-        sample = bounded(_SAMPLE, 2 * _WORDS)
-        known, linear = _fit_linear(estimator, corpus, labels, vocabulary.seen, sample, mine, processes, seed, shown)
+        sample, words = bounded(_SAMPLE, 2 * _WORDS), model.vocabulary.words
+        known, linear = _fit_linear(estimator, corpus, labels, words, sample, mine, processes, seed, shown)
         kept = None
         if checkpoint is not None:
             key = fingerprint(
@@ -106,7 +106,7 @@ def fit_stream(
     if linear is not None and known is not None:
         vectors = model.network.vectors.detach().cpu().numpy()
         vectors = vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16)
-        fitted = join_streamed(*held, len(labels), vocabulary.seen, vectors, known, linear, logits)
+        fitted = join_streamed(*held, len(labels), len(words), vectors, known, linear, logits)
     model, result = calibrated(model, fitted, logits, held[1])
     estimator._remember(model, result, [history])
     estimator.card_ = training_card(estimator, counts.documents, len(held[0]), [history])
@@ -146,17 +146,17 @@ def _fit_linear(
     estimator: "MPADClassifier",
     corpus: ShardedCorpus,
     labels: Labels,
-    n_words: int,
+    words: Sequence[str],
     sample: int,
     mine: Sequence[int],
     processes: Processes,
     seed: int,
     shown: bool,
-) -> tuple[Idf | None, tuple[NDArray[np.float64], NDArray[np.float64]] | None]:
+) -> tuple[Known | None, tuple[NDArray[np.float64], NDArray[np.float64]] | None]:
     """Which words and pairs count, and an SVM's weights for them; nothing where the model has no linear part."""
     if not estimator._wants_potentials:
         return None, None
-    known = learn_idf(*corpus.sample(sample), n_words, MOST_PAIRS)
+    known = learn_known(*corpus.sample(sample), len(words), words, MOST_PAIRS)
     documents = sum(shard.documents for shard in corpus.shards)
     svms = []
     epochs = [-1 - turn for turn in range(min(_MOST_PASSES, max(1, _PASSED // documents)))]

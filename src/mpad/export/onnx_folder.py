@@ -34,7 +34,7 @@ from mpad._text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS, Vocabul
 from mpad._version import __version__
 from mpad.errors import InputError
 from mpad.export.onnx_builder import FLOAT, NUMBERS, Builder
-from mpad.export.onnx_network import BatchInputs, batch_inputs, mean_logits
+from mpad.export.onnx_network import BatchInputs, PieceInputs, batch_inputs, mean_logits, piece_inputs
 from mpad.export.onnx_potentials import linear_logits
 from mpad.graph.packed import PackedGraphs
 
@@ -75,12 +75,13 @@ def write_onnx(pipeline: runtime.Pipeline, path: Path) -> list[str]:
     """Write a model's numbers and equations as ONNX; the names of its inputs."""
     g, labels = Builder(), pipeline.labels
     batch = batch_inputs(g)
-    vectors = _word_vectors(g, pipeline, batch)
+    pieces = piece_inputs(g, len(pipeline.vocabulary), batch) if pipeline.vocabulary.has_pieces else None
+    vectors = _word_vectors(g, pipeline, batch, pieces)
     network = pipeline.network
     logits = mean_logits(g, network.config, network.weights, vectors, batch)
     if pipeline.potentials is not None:
         logits = g("Mul", logits, g.constant(pipeline.potentials.network))
-        logits = g("Add", logits, linear_logits(g, pipeline.potentials, vectors, batch))
+        logits = g("Add", logits, linear_logits(g, pipeline.potentials, vectors, batch, pieces))
     g("Identity", logits, name="logits")
     if labels.multilabel:
         g("Sigmoid", logits, name="probabilities")
@@ -110,20 +111,14 @@ def onnx_inputs(graphs: PackedGraphs) -> dict[str, NDArray[Any]]:
     }
 
 
-def _word_vectors(g: Builder, pipeline: runtime.Pipeline, batch: BatchInputs) -> str:
+def _word_vectors(g: Builder, pipeline: runtime.Pipeline, batch: BatchInputs, pieces: PieceInputs | None) -> str:
     """The vector of each node; of a new word, the mean of its pieces'."""
     table = g.constant(pipeline.network.vectors, None)
-    if not pipeline.vocabulary.has_pieces:
-        return g("Cast", g("Gather", table, batch.words), to=FLOAT)
-    limit = g.constant(len(pipeline.vocabulary), np.int64)
-    piece, owner = g.input("piece", np.int64, "pieces"), g.input("piece_owner", np.int64, "pieces")
-    rows, n = g("Cast", g("Gather", table, piece), to=FLOAT), g.constant([SPARE_ROWS], np.int64)
-    total = g.sum_rows(rows, owner, n, pipeline.network.vectors.shape[1])
-    size = g.sum_rows(g("Expand", g.constant(1.0), g.length(piece)), owner, n)
-    size = g("Unsqueeze", g("Max", size, g.constant(1.0)), g.constant([1], np.int64))
-    new = g("Gather", g("Div", total, size), g("Max", g("Sub", batch.words, limit), g.constant(0, np.int64)))
     known = g("Cast", g("Gather", table, batch.words), to=FLOAT)
-    return g("Where", g("Unsqueeze", g("Less", batch.words, limit), g.constant([1], np.int64)), known, new)
+    if pieces is None:
+        return known
+    new = pieces.means(g, table, pipeline.network.vectors.shape[1])
+    return g("Where", g("Unsqueeze", pieces.new, g.constant([1], np.int64)), new, known)
 
 
 def _rules(pipeline: runtime.Pipeline, inputs: list[str]) -> dict[str, Any]:

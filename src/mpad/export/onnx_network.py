@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mpad._text.vocabulary import SPARE_ROWS
 from mpad.export.onnx_builder import FLOAT, Builder
 from mpad.nn.config import MPADConfig
 from mpad.runtime.answer import Floats
@@ -41,6 +42,33 @@ def batch_inputs(g: Builder) -> BatchInputs:
     n_documents = g("Add", _rows(g, before, -1), g.constant([1], np.int64))
     counts = g.length(words), g.length(graph_owner), n_documents
     return BatchInputs(words, owner, source, target, weight, graph_owner, *counts)
+
+
+@dataclass(frozen=True)
+class PieceInputs:
+    """What new words, whose ids are behind the vocabulary's, are put together from."""
+
+    new: str  # (nodes,) whether a node is a new word
+    spare: str  # (nodes,) its number among new words; of other nodes 0
+    piece: str  # (pieces,) word id of each piece
+    owner: str  # (pieces,) its word's number among new words
+    size: str  # (new words,) pieces of each
+
+    def means(self, g: Builder, table: str, width: int) -> str:
+        """Mean of the rows of each node's pieces, zeros where it has none: (nodes, width)."""
+        rows = g("Cast", g("Gather", table, self.piece), to=FLOAT)
+        total = g.sum_rows(rows, self.owner, g.length(self.size), width)
+        size = g("Unsqueeze", g("Max", self.size, g.constant(1.0)), g.constant([1], np.int64))
+        return g("Gather", g("Div", total, size), self.spare)
+
+
+def piece_inputs(g: Builder, n_words: int, batch: BatchInputs) -> PieceInputs:
+    """Declare the pieces of new words as inputs."""
+    limit = g.constant(n_words, np.int64)
+    piece, owner = g.input("piece", np.int64, "pieces"), g.input("piece_owner", np.int64, "pieces")
+    size = g.sum_rows(g("Expand", g.constant(1.0), g.length(piece)), owner, g.constant([SPARE_ROWS], np.int64))
+    spare = g("Max", g("Sub", batch.words, limit), g.constant(0, np.int64))
+    return PieceInputs(g("Not", g("Less", batch.words, limit)), spare, piece, owner, size)
 
 
 def network_logits(g: Builder, config: MPADConfig, weights: Weights, vectors: str, batch: BatchInputs) -> str:

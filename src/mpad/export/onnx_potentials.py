@@ -3,15 +3,21 @@
 import numpy as np
 
 from mpad.export.onnx_builder import FLOAT, Builder
-from mpad.export.onnx_network import BatchInputs
+from mpad.export.onnx_network import BatchInputs, PieceInputs
 from mpad.graph.potentials import Potentials, both_classes, pair_keys
 
 _SMALLEST = 1e-9
 
 
-def linear_logits(g: Builder, potentials: Potentials, vectors: str, batch: BatchInputs) -> str:
-    """What the linear part says of each document; `vectors` has the vector of each node: (documents, classes)."""
+def linear_logits(
+    g: Builder, potentials: Potentials, vectors: str, batch: BatchInputs, pieces: PieceInputs | None
+) -> str:
+    """What the linear part says of each document; `vectors` has the vector of each node: (documents, classes).
+
+    `pieces` are those of new words, where the vocabulary has any.
+    """
     n_words, n_classes = potentials.shape.words, len(potentials.bias)
+    pieces = pieces if potentials.has_new_words else None
     count = g.input("count", np.float32, "nodes")
     document = g("Gather", batch.graph_owner, batch.owner)
     row = g("Min", batch.words, g.constant(n_words, np.int64))
@@ -19,6 +25,9 @@ def linear_logits(g: Builder, potentials: Potentials, vectors: str, batch: Batch
     known = g("Greater", idf, g.constant(0.0))
     value = g("Mul", _sublinear(g, count), g("Where", known, idf, g.constant(potentials.idf_new)))
     share = _per_document(g, value, g.sum_rows(value, document, batch.n_documents), document)
+    if pieces is not None:
+        pieced = g("Greater", g("Gather", pieces.size, pieces.spare), g.constant(0.0))
+        known = g("Or", known, g("And", pieces.new, pieced))
     value = g("Where", known, value, g.constant(0.0))
     edge_value, edge_row, edge_document = _pairs(g, potentials, batch, document)
     squares = g.sum_rows(g("Mul", value, value), document, batch.n_documents)
@@ -26,12 +35,16 @@ def linear_logits(g: Builder, potentials: Potentials, vectors: str, batch: Batch
     length, columns = g("Sqrt", squares), potentials.potential.shape[1]
     nothing = np.zeros((1, columns), potentials.potential.dtype)
     table = g.constant(np.concatenate([potentials.potential[:n_words], nothing]), None)
+    rows = g("Cast", g("Gather", table, row), to=FLOAT)
+    if pieces is not None:
+        new = g("Unsqueeze", pieces.new, g.constant([1], np.int64))
+        rows = g("Where", new, pieces.means(g, table, columns), rows)
     scores = g.sum_rows(
-        _weighed(g, table, row, _per_document(g, value, length, document)), document, batch.n_documents, columns
+        _times(g, rows, _per_document(g, value, length, document)), document, batch.n_documents, columns
     )
     if potentials.shape.pairs:
-        table = g.constant(potentials.potential[n_words:], None)
-        weighed = _weighed(g, table, edge_row, _per_document(g, edge_value, length, edge_document))
+        rows = g("Cast", g("Gather", g.constant(potentials.potential[n_words:], None), edge_row), to=FLOAT)
+        weighed = _times(g, rows, _per_document(g, edge_value, length, edge_document))
         scores = g("Add", scores, g.sum_rows(weighed, edge_document, batch.n_documents, columns))
     # Of two classes one score tells both: the map below takes it to both.
     both = both_classes(np.eye(columns, dtype=np.float32), n_classes) @ potentials.from_scores.T
@@ -81,6 +94,5 @@ def _per_document(g: Builder, value: str, divisor: str, document: str) -> str:
     return g("Div", value, g("Gather", g("Max", divisor, g.constant(_SMALLEST)), document))
 
 
-def _weighed(g: Builder, table: str, row: str, value: str) -> str:
-    rows = g("Cast", g("Gather", table, row), to=FLOAT)
+def _times(g: Builder, rows: str, value: str) -> str:
     return g("Mul", rows, g("Unsqueeze", value, g.constant([1], np.int64)))

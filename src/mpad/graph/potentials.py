@@ -6,14 +6,15 @@ window of 2 the pairs are its bigrams. Beside them stands the mean of the docume
 
     logits = S s + M m + b + w · network(document)
 
-    s = Σ x_i p_i + p₀, over the words and pairs i that have a potential p_i, x of unit length
+    s = Σ x_i p_i + p₀, over the words and pairs i that have a potential p_i, x of unit length; a new word has the mean
+        of its pieces'
     m = Σ x_i v_i / Σ x_i, over the words i, v_i their vectors, or their nodes' features
     x_i = tf_i · idf_i, tf = 1 + log(count in the graph)
 
 All but the network is a sum over words and pairs: what each adds to a class is a number of the model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -63,7 +64,10 @@ class PotentialShape:
 
 @dataclass(frozen=True)
 class Potentials:
-    """The linear part of a model. Words are numbered as in its vocabulary, those seen in training first."""
+    """The linear part of a model. Words are numbered as in its vocabulary, those seen in training first.
+
+    Where all words of the vocabulary have a potential, so have new words that are put together from them.
+    """
 
     pairs: NDArray[np.int32]  # (pairs, 2), word ids in the order of the text; in the order of `pair_keys`
     idf: Floats  # (words + pairs,); 0 of a word that no training document has
@@ -80,6 +84,11 @@ class Potentials:
     def shape(self) -> PotentialShape:
         """How many parts there are."""
         return PotentialShape(len(self.idf) - len(self.pairs), len(self.pairs), self.from_mean.shape[1])
+
+    @property
+    def has_new_words(self) -> bool:
+        """Whether all words of the vocabulary have a potential, and so new ones by their pieces."""
+        return self.shape.words == len(self.vectors) - SPARE_ROWS
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """All arrays but the word vectors, by the names under which a model keeps them."""
@@ -146,7 +155,7 @@ class Potentials:
 
     def logits(self, graphs: PackedGraphs) -> Floats:
         """What the linear part says of each document: (documents, classes)."""
-        weighed = weigh_parts(graphs, self._keys, self.idf, self.idf_new)
+        weighed = self._weighed(graphs)
         nodes, edges = self._shares(weighed, graphs)
         total = np.zeros((len(graphs), len(self.bias)), np.float32)
         for document, share in ((weighed.node_document, nodes), (weighed.edge_document, edges)):
@@ -155,11 +164,15 @@ class Potentials:
 
     def shares(self, graphs: PackedGraphs) -> tuple[Floats, Floats]:
         """What each node, and each edge, adds to the logits: (nodes, classes), (edges, classes)."""
-        weighed = weigh_parts(graphs, self._keys, self.idf, self.idf_new)
+        weighed = self._weighed(graphs)
         nodes, known = self._shares(weighed, graphs)
         edges = np.zeros((len(graphs.source), len(self.bias)), np.float32)
         edges[weighed.edge] = known
         return nodes, edges
+
+    def _weighed(self, graphs: PackedGraphs) -> "WeighedParts":
+        pieces = graphs.new_words if self.has_new_words else ()
+        return weigh_parts(graphs, self._keys, self.idf, self.idf_new, pieces)
 
     def _node_means(self, graphs: PackedGraphs) -> Floats:
         """What each node's vector, or features, adds to each class where it stands alone: (nodes, classes)."""
@@ -176,6 +189,9 @@ class Potentials:
         nodes *= weighed.node_share[:, None]
         known = np.flatnonzero(weighed.words < self.shape.words)
         nodes[known] += self._part_scores(weighed.words[known]) * weighed.node_value[known][:, None]
+        for node in np.flatnonzero((weighed.words >= self.shape.words) & (weighed.node_value > 0)).tolist():
+            pieces = np.array(graphs.new_words[weighed.words[node] - self.shape.words])
+            nodes[node] += self._part_scores(pieces).mean(0) * weighed.node_value[node]
         edges = self._part_scores(weighed.edge_row) * weighed.edge_value[:, None]
         return nodes, edges
 
@@ -194,8 +210,17 @@ class WeighedParts:
     edge_value: Floats  # (known edges,)
 
 
-def weigh_parts(graphs: PackedGraphs, keys: Ints, idf: Floats, idf_new: NDArray[Any] | float) -> WeighedParts:
-    """Find the words and the pairs of words, by their keys, that have a potential, and weigh them."""
+def weigh_parts(
+    graphs: PackedGraphs,
+    keys: Ints,
+    idf: Floats,
+    idf_new: NDArray[Any] | float,
+    new_words: Sequence[Sequence[int]] = (),
+) -> WeighedParts:
+    """Find the words and the pairs of words, by their keys, that have a potential, and weigh them.
+
+    `new_words` are those that have one by their pieces, from the number behind the last word on.
+    """
     n_words, n = len(idf) - len(keys), len(graphs)
     node_document, edge_document = part_documents(graphs)
     words = graphs.words.astype(np.int64)
@@ -204,6 +229,10 @@ def weigh_parts(graphs: PackedGraphs, keys: Ints, idf: Floats, idf_new: NDArray[
     rarity = np.where(known, own, idf_new)
     node_value = (sublinear(1 if graphs.count is None else graphs.count) * rarity).astype(np.float32)
     node_share = node_value / np.maximum(np.bincount(node_document, node_value, n), 1e-9)[node_document]
+    if len(new_words):
+        pieced = np.array([len(pieces) > 0 for pieces in new_words])
+        new = np.flatnonzero((words >= n_words) & (words < n_words + len(pieced)))
+        known[new] = pieced[words[new] - n_words]
     node_value = np.where(known, node_value, np.float32(0))
     source, target = edge_words(graphs)
     row = keys.searchsorted(pair_keys(source, target, n_words)) if len(keys) else np.zeros(len(source), np.int64)
