@@ -125,12 +125,12 @@ def test_a_vocabulary_without_pieces_is_as_before():
     assert list(vocabulary.parts(["a", "x"], KimTokenizer())) == [["a", "x"]]
 
 
-def test_words_of_validation_documents_have_rows_but_no_potentials(folder, fruit_corpus):
+def test_words_of_validation_documents_have_rows_and_potentials(folder, fruit_corpus):
     texts, labels = fruit_corpus
     held = [text + " plumless unhammer" for text in texts[:20]], labels[:20]
     options = {"hidden": 8, "random_state": 0, "device": "cpu", "max_epochs": 2, "vectors": [folder, folder]}
     model = MPADClassifier(**options).fit(texts, labels, validation=held).model_
     seen = learn_vocabulary(texts, KimTokenizer())[0]
     assert model.vocabulary.seen == len(seen) and model.vocabulary.words[: len(seen)] == seen.words
-    assert "plumless" in model.vocabulary and model.potentials.shape.words == len(seen)
+    assert "plumless" in model.vocabulary and model.potentials.shape.words == len(model.vocabulary)
     assert model.network.config.vector_width == 32
