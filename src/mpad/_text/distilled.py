@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mpad._extras import install_command, require
 from mpad._io.cache import cache_folder
+from mpad._text.vocabulary import piece_means
 from mpad.errors import VectorFileError
 
 AUTO = "auto"
@@ -48,14 +49,7 @@ class PieceVectors:
         """Vector of each word, the mean of its pieces': (words, width); nothing of a word without pieces."""
         spelt = [word.lstrip("\\") for word in words]  # Kim's tokenizer writes `?` as `\?`
         cut = [result.ids for result in self.tokenizer.encode_batch(spelt, add_special_tokens=False)]
-        counts = np.array([len(ids) for ids in cut], np.int64)
-        rows = np.zeros((len(words), self.width), np.float32)
-        filled = np.flatnonzero(counts)
-        if len(filled):
-            starts = np.concatenate([[0], np.cumsum(counts[filled])[:-1]])
-            pieces = self.table[np.concatenate([cut[k] for k in filled.tolist()])]
-            rows[filled] = np.add.reduceat(pieces, starts, axis=0) / counts[filled, None]
-        return rows
+        return piece_means(lambda ids: self.table[ids], cut, self.width)
 
     def pieces(self) -> list[str]:
         """Pieces by name, in their order; those that go on a word begin with ##."""

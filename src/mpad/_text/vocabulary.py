@@ -6,7 +6,7 @@ lasts that it stands in (`new_words`). Elsewhere a checksum of the word chooses 
 stay two nodes of its graph, and the same word gets the same row every time, on every machine.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeGuard
@@ -184,6 +184,23 @@ class Vocabulary:
         """Add words that the training text did not have (their vectors are known all the same)."""
         fresh = [word for word in dict.fromkeys(words) if word not in self]
         return Vocabulary([*self.words, *fresh], seen=len(self.words) if self.seen < 0 else self.seen)
+
+
+def piece_means(
+    rows_of: Callable[[NDArray[np.int64]], NDArray[np.floating]], words: Sequence[Sequence[int]], width: int
+) -> NDArray[np.float32]:
+    """What words that are put together have of their pieces, the mean of the pieces' rows: (words, width).
+
+    `rows_of` gives the rows of pieces by their ids. A word without pieces has zeros.
+    """
+    counts = np.array([len(pieces) for pieces in words], np.int64)
+    means, filled = np.zeros((len(words), width), np.float32), np.flatnonzero(counts)
+    if len(filled):
+        ids = np.fromiter((piece for pieces in words for piece in pieces), np.int64, int(counts.sum()))
+        starts = np.concatenate([[0], np.cumsum(counts[filled])[:-1]])
+        sums = np.add.reduceat(rows_of(ids).astype(np.float32), starts, axis=0)
+        means[filled] = sums / counts[filled, None].astype(np.float32)
+    return means
 
 
 def learn_vocabulary(

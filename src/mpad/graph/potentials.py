@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad._io.tensors import is_memory_mapped
-from mpad._text.vocabulary import SPARE_ROWS
+from mpad._text.vocabulary import SPARE_ROWS, piece_means
 from mpad.errors import InputError
 from mpad.graph.packed import PackedGraphs
 
@@ -180,8 +180,8 @@ class Potentials:
             return self._mapped(graphs.features[:, : self.from_mean.shape[1]])
         means = self._word_means
         nodes = means.take(graphs.words, axis=0)
-        for number, pieces in enumerate(graphs.new_words, len(means) - SPARE_ROWS):
-            nodes[graphs.words == number] = means[list(pieces)].mean(0) if pieces else 0
+        new, number = _new_nodes(graphs, len(means) - SPARE_ROWS)
+        nodes[new] = piece_means(lambda ids: means[ids], graphs.new_words, nodes.shape[1])[number]
         return nodes
 
     def _shares(self, weighed: "WeighedParts", graphs: PackedGraphs) -> tuple[Floats, Floats]:
@@ -189,9 +189,10 @@ class Potentials:
         nodes *= weighed.node_share[:, None]
         known = np.flatnonzero(weighed.words < self.shape.words)
         nodes[known] += self._part_scores(weighed.words[known]) * weighed.node_value[known][:, None]
-        for node in np.flatnonzero((weighed.words >= self.shape.words) & (weighed.node_value > 0)).tolist():
-            pieces = np.array(graphs.new_words[weighed.words[node] - self.shape.words])
-            nodes[node] += self._part_scores(pieces).mean(0) * weighed.node_value[node]
+        if self.has_new_words:
+            new, number = _new_nodes(graphs, self.shape.words)
+            scores = piece_means(self._part_scores, graphs.new_words, nodes.shape[1])
+            nodes[new] += scores[number] * weighed.node_value[new][:, None]
         edges = self._part_scores(weighed.edge_row) * weighed.edge_value[:, None]
         return nodes, edges
 
@@ -230,9 +231,8 @@ def weigh_parts(
     node_value = (sublinear(1 if graphs.count is None else graphs.count) * rarity).astype(np.float32)
     node_share = node_value / np.maximum(np.bincount(node_document, node_value, n), 1e-9)[node_document]
     if len(new_words):
-        pieced = np.array([len(pieces) > 0 for pieces in new_words])
-        new = np.flatnonzero((words >= n_words) & (words < n_words + len(pieced)))
-        known[new] = pieced[words[new] - n_words]
+        new, number = _new_nodes(graphs, n_words)
+        known[new] = np.array([len(pieces) > 0 for pieces in new_words])[number]
     node_value = np.where(known, node_value, np.float32(0))
     source, target = edge_words(graphs)
     row = keys.searchsorted(pair_keys(source, target, n_words)) if len(keys) else np.zeros(len(source), np.int64)
@@ -253,6 +253,13 @@ def weigh_parts(
         edge_row,
         edge_value / length[edge_document],
     )
+
+
+def _new_nodes(graphs: PackedGraphs, first: int) -> tuple[Ints, Ints]:
+    """Nodes of new words, whose ids begin at `first`, and which of the new words each is."""
+    number = graphs.words.astype(np.int64) - first
+    nodes = np.flatnonzero((number >= 0) & (number < len(graphs.new_words)))
+    return nodes, number[nodes]
 
 
 def both_classes(scores: Floats, n_classes: int) -> Floats:

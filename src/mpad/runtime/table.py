@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._text.vocabulary import SPARE_ROWS
+from mpad._text.vocabulary import SPARE_ROWS, piece_means
 from mpad.graph.packed import PackedGraphs
 from mpad.runtime.answer import Floats
 from mpad.runtime.fold import Step
@@ -103,9 +103,5 @@ class SpareRows:
 
 
 def new_rows(vectors: NDArray[np.floating], new_words: Sequence[Sequence[int]]) -> Floats:
-    """Vectors of new words, the means of their pieces': (words, width); zeros of a word without pieces."""
-    rows = np.zeros((len(new_words), vectors.shape[1]), np.float32)
-    for row, pieces in zip(rows, new_words, strict=True):
-        if pieces:
-            row[:] = vectors[list(pieces)].astype(np.float32).mean(0)
-    return rows
+    """Vectors of new words, the means of their pieces': (words, width)."""
+    return piece_means(lambda ids: vectors[ids], new_words, vectors.shape[1])
