@@ -1,7 +1,7 @@
-"""Rows beside rows: on how many datasets one is ahead of another, and by how much."""
+"""Rows beside rows: on how many datasets one is ahead of another, and by how much; how much of print is reproduced."""
 
 from mpad._experiments import paper
-from mpad._experiments.cells import MAIN, TITLES, Cells, find_cell, largest_printed, markdown_table
+from mpad._experiments.cells import MAIN, TITLES, VARIANTS, Cells, find_cell, largest_printed, markdown_table
 from mpad.datasets.catalogue import CATALOGUE
 
 _LARGEST = "largest printed number"
@@ -40,3 +40,23 @@ def margins(cells: Cells) -> str:
             rows.append([f"{title}, above {TITLES.get(other, other)}", *figures, behind])
     header = ["accuracy, points", "datasets", "ahead on", "least", "most", "not ahead on"]
     return markdown_table(header, rows)
+
+
+def reproduced(cells: Cells) -> str:
+    """Of the numbers that Table 2 prints: how many were run, and how far ours are from them, in standard errors."""
+    rivals = tuple(row for row in paper.TABLE_2 if row not in VARIANTS)
+    groups = [(f"MPAD, `{preset}`", VARIANTS, preset) for preset in (MAIN, "paper")] + [("rivals", rivals, None)]
+    rows = []
+    for title, models, preset in groups:
+        printed, apart = 0, []
+        for model in models:
+            for name in paper.TABLE_2_DATASETS:
+                value, ours = paper.printed(model, name), find_cell(cells, name, model, preset)
+                printed += isinstance(value, float)
+                if isinstance(value, float) and ours is not None:
+                    apart.append(ours.differs(value))
+        counts = [len(apart), sum(abs(z) <= 1 for z in apart), sum(abs(z) <= 2 for z in apart)]
+        beyond = [sum(z < -2 for z in apart), sum(z > 2 for z in apart)]
+        rows.append([title, *[str(count) for count in (printed, *counts, *beyond)]])
+    header = ["cells of Table 2", "printed", "run", "within 1", "within 2", "more than 2 below", "more than 2 above"]
+    return markdown_table(header, rows) + "\nIn standard errors of ours; Yelp2013's numbers are among the printed.\n"

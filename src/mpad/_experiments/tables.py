@@ -6,7 +6,7 @@ from pathlib import Path
 from mpad._experiments import paper
 from mpad._experiments.cells import MAIN, TITLES, VARIANTS, Cells, find_cell, largest_printed, markdown_table
 from mpad._experiments.engines import engine_of
-from mpad._experiments.margins import margins
+from mpad._experiments.margins import margins, reproduced
 from mpad._experiments.protocol import BASELINE, RECIPES, make_cell
 from mpad._experiments.records import Record
 from mpad._experiments.summary import Setting, Summary, summarise
@@ -33,6 +33,7 @@ def write(records: Iterable[Record], folder: Path) -> Path:
         engine_note({setting: cell for setting, cell in cells.items() if setting[1] in paper.TABLE_3}),
         "## In short\n",
         margins(cells),
+        reproduced(cells),
         "## Every cell\n",
         details(cells),
         *[f"![{file.stem.replace('-', ' ')}](figures/{file.name})\n" for file in figures],
