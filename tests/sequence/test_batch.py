@@ -2,7 +2,7 @@ import torch
 
 from mpad._text.tokenizer import as_tokenizer
 from mpad._text.vocabulary import learn_vocabulary
-from mpad.sequence.batch import WordTensors, pad
+from mpad.sequence.batch import WordTensors, cut_sentences, pad
 
 
 def test_words_of_chosen_documents_in_order():
@@ -23,3 +23,14 @@ def test_padding():
     assert rows.real.tolist() == [[True, False, False], [False] * 3, [True, True, False]]
     laid = pad(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([2, 1]))
     assert laid.values.squeeze(-1).tolist() == [[1, 2], [3, 0]]
+
+
+def test_long_sentences_are_cut_into_equal_runs():
+    texts = ["a b c d e f g. h i", "", "a b c d"]
+    _, corpus = learn_vocabulary(texts, as_tokenizer("kim"), sentences=True)
+    cut = cut_sentences(corpus, longest=3)
+    assert cut.sentence_start.tolist() == [0, 2, 4, 7, 9, 9, 11, 13] and cut.document_start.tolist() == [0, 4, 5, 7]
+    assert cut.ids is corpus.ids
+    same = cut_sentences(corpus, longest=7)
+    assert same.sentence_start.tolist() == corpus.sentence_start.tolist()
+    assert same.document_start.tolist() == corpus.document_start.tolist()

@@ -14,7 +14,7 @@ from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import build_graphs
 from mpad.graph.packed import PackedGraphs
 from mpad.models.network import Network
-from mpad.sequence.batch import WordTensors
+from mpad.sequence.batch import WordTensors, cut_sentences
 from mpad.sequence.trees import PackedTrees, TreeTensors, pack_trees
 
 
@@ -29,10 +29,12 @@ class SequenceModel(TextModel):
     labels: Labels
 
     def packed(self, corpus: EncodedCorpus, texts: Sequence[str]) -> EncodedCorpus | PackedGraphs | PackedTrees:
-        """Ids as they are, or as graphs of words or parse trees where the network reads those."""
+        """Ids in sentences that are not too long, or graphs of words or parse trees where the network reads those."""
         if self.network.reads_trees:
             return pack_trees(texts, corpus, len(self.labels))
-        return corpus if self.network.graph is None else build_graphs(corpus, self.network.graph)
+        if self.network.graph is not None:
+            return build_graphs(corpus, self.network.graph)
+        return cut_sentences(corpus) if self.network.by_sentence else corpus
 
     def tensors(self, packed: EncodedCorpus | PackedGraphs | PackedTrees, device: torch.device) -> Corpus:
         """The same on a device."""

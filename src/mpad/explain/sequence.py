@@ -14,7 +14,8 @@ def explain_by_attention(model: TextModel, text: str, column: int | None) -> Exp
 
     `column` is the class that is shown, by default the likeliest; attention is the same for all.
     """
-    output = model.answer(model.pack([text]))
+    packed = model.pack([text])
+    output = model.answer(packed)
     if output.word_attention is None:
         raise InputError(f"a '{model.kind}' has no attention to show (hn-att and models over graphs have)")
     probabilities = model.labels.probabilities(output.logits)[0]
@@ -22,10 +23,12 @@ def explain_by_attention(model: TextModel, text: str, column: int | None) -> Exp
     words = output.word_attention.astype(np.float64).mean(0)
     sentence_of = np.array(tokens.sentences, np.int64)
     n_sentences = int(sentence_of.max(initial=-1)) + 1
-    shares = np.ones(n_sentences)
     if output.sentence_attention is not None:
-        shares = output.sentence_attention.astype(np.float64).mean(0)[:n_sentences]
-        words = words * shares[sentence_of]
+        runs = output.sentence_attention.astype(np.float64).mean(0)  # of which a long sentence has several
+        run_of = np.repeat(np.arange(len(runs)), np.diff(packed.sentence_start))
+        words = words * runs[run_of]
+        first = packed.sentence_start[:-1][np.diff(packed.sentence_start) > 0]
+        shares = np.bincount(sentence_of[first], runs[run_of[first]], minlength=n_sentences).astype(float)
     else:
         shares = np.bincount(sentence_of, words, minlength=n_sentences).astype(float)
     shown = int(probabilities.argmax()) if column is None else column

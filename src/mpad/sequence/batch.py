@@ -1,6 +1,6 @@
 """Some documents of an encoded corpus → one batch: their words end to end, padded only where a network asks for it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,8 @@ from torch import Tensor
 
 from mpad._text.vocabulary import EncodedCorpus
 from mpad.graph.batch import members
+
+LONGEST_SENTENCE = 60  # words; what is longer is cut
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,21 @@ def pad(flat: Tensor, length: Tensor, least: int = 1, longest: int | None = None
     where = (length.cumsum(0) - length)[:, None] + place
     values = flat[where.clamp(max=flat.shape[0] - 1)]
     return Rows(values * real.view(*real.shape, *[1] * (flat.ndim - 1)), real, length)
+
+
+def cut_sentences(corpus: EncodedCorpus, longest: int = LONGEST_SENTENCE) -> EncodedCorpus:
+    """The same corpus, sentences of more words than that cut into runs that are as equal as can be.
+
+    Rows of a batch are as wide as its longest sentence, and text without full stops is one sentence.
+    """
+    length = np.diff(corpus.sentence_start)
+    parts = np.maximum(-(-length // longest), 1)
+    first = np.concatenate([[0], np.cumsum(parts)])
+    sentence = np.repeat(np.arange(len(length)), parts)
+    part = np.arange(len(sentence)) - first[sentence]
+    starts = corpus.sentence_start[sentence] + part * length[sentence] // parts[sentence]
+    ends = np.append(starts, corpus.sentence_start[-1])
+    return replace(corpus, sentence_start=ends, document_start=first[corpus.document_start])
 
 
 class WordTensors:
