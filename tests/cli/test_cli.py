@@ -348,6 +348,21 @@ def test_examples_are_kept_when_asked_for(data, tmp_path):
     fit_once(data, tmp_path / "m", "--keep-examples")
     card = json.loads((tmp_path / "m" / "config.json").read_text())["card"]
     assert [label for label, _ in card["examples"]] == ["fruit"] * 3 + ["tool"] * 3
+    lines = [line.split() for line in mpad("info", tmp_path / "m").stdout.splitlines()]
+    assert ["examples", "6"] in [line[:2] for line in lines]
+
+
+def test_several_files_one_after_another(data, tmp_path):
+    copy = tmp_path / "more.csv"
+    copy.write_bytes(data.read_bytes())
+    done = fit_once(data, tmp_path / "m", copy)
+    twice = f"{2 * len(rows_of(data)):,} documents, 2 classes"
+    assert twice in done.stderr and "and 1 more" in mpad("info", tmp_path / "m").stdout
+
+
+def test_thresholds_of_the_other_kind_are_refused(model):
+    done = mpad("predict", model, "--threshold", "0.5", stdin="a plum\n", check=False)
+    assert done.returncode == 1 and "this model gives one: use reject_below" in done.stderr
 
 
 def test_report_is_one_page(model, data, tmp_path):

@@ -194,6 +194,29 @@ def test_taking_a_word_out_draws_everything_anew(page, fitted_flat):
     page.wait(lambda: page.probability() == before)
 
 
+def test_the_graph_does_not_stay_dim_when_the_word_that_lit_it_is_gone(page):
+    page.classify()
+    before = page.probability()
+    apple = next(word for word in page.all(".word") if word.text == "apple")
+    page.script("arguments[0].dispatchEvent(new MouseEvent('mouseenter'))", apple)
+    assert page.all(".graph.lit")
+    page.script("arguments[0].click()", apple)
+    page.wait(lambda: page.probability() != before)
+    page.one("h1").click()
+    assert not page.all(".graph.lit")
+
+
+def test_what_the_colours_mean_by_attention(page):
+    page.classify()
+    page.one(".why-button").click()
+    assert "faded" in page.one(".meaning").text and page.one(".sides").is_displayed()
+    page.script(
+        "const s = document.querySelector('#method'); s.value = 'attention'; s.dispatchEvent(new Event('change'))"
+    )
+    page.wait(lambda: "attention" in page.one(".meaning").text)
+    assert page.one(".looks").is_displayed() and not page.one(".sides").is_displayed()
+
+
 def test_taking_an_edge_out_moves_the_probabilities(page, models):
     def moved(text, pair):
         """How far an edge moves the probability of "fruit": a torn document's, whatever the model has learnt."""
@@ -245,6 +268,15 @@ def test_two_models_side_by_side_are_clicked_together(page):
     page.wait(lambda: all(page.probability(panel=k) != before[k] for k in (0, 1)))
     out = page.script("return [...document.querySelectorAll('.word.out')].map((one) => one.textContent)")
     assert out == ["apple", "apple"]
+
+
+def test_two_models_side_by_side_are_never_one(page):
+    page.classify()
+    page.script("const s = document.querySelector('.model'); s.value = 'clique'; s.dispatchEvent(new Event('change'))")
+    page.wait(lambda: not page.one("#said").text and not page.all(".panel.stale"))
+    page.one("#compare").click()
+    page.wait(lambda: len(page.all(".panel")) == 2 and page.all(".answer")[1].text and not page.one("#said").text)
+    assert [select.get_attribute("value") for select in page.all(".panel .model")] == ["clique", "flat"]
 
 
 def test_a_model_without_probabilities_shows_none(page):
@@ -318,6 +350,33 @@ def test_labels_in_a_csv_are_compared(page, tmp_path):
     )
     cell.click()
     assert page.one("#space-count").text == "1 of 3 shown"
+
+
+def test_corrections_are_of_the_file_that_is_open_and_can_be_taken_back(page, tmp_path):
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("text,label\na ripe plum,fruit\nthe saw,tool\n")
+    second.write_text("text\nthe drill\n")
+    page.score(first)
+    page.all(".line")[0].click()
+    page.wait(lambda: page.one("#space-correct select").is_displayed())
+    choose = "const s = document.querySelector('#space-correct select'); s.value = arguments[0]; "
+    for label, shown in (("tool", True), ("fruit", False), ("tool", True)):
+        page.script(choose + "s.dispatchEvent(new Event('change'))", label)
+        assert page.one("#download-corrections").is_displayed() == page.one("#space-undo").is_displayed() == shown
+    page.one("#space-undo").click()
+    assert not page.one("#download-corrections").is_displayed()
+    assert page.one("#space-correct select").get_attribute("value") == "fruit"
+    page.score(second)
+    assert not page.one("#space-correct").is_displayed() and not page.all("#space-correct select")
+
+
+def test_files_that_the_page_does_not_read(page, tmp_path):
+    for name in ("table.xlsx", "rows.json"):
+        (tmp_path / name).write_bytes(b"[1]")
+        page.script("document.querySelector('#said').className = ''")
+        page.one("#csv").send_keys(str(tmp_path / name))
+        page.wait(lambda name=name: name in page.one("#said.problem").text)
+        assert "mpad predict" in page.one("#said").text
 
 
 @pytest.fixture(scope="module")

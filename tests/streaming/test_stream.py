@@ -151,7 +151,7 @@ def test_bad_files_are_named(files, tmp_path):
     with pytest.raises(DataFileError, match="only .parquet"):
         (tmp_path / "a.txt").write_text("x")
         fit(tmp_path / "a.txt", tmp_path)
-    with pytest.raises(DataFileError, match="Hugging Face dataset to stream, found list"):
+    with pytest.raises(DataFileError, match="a text: no such file or folder"):
         fit(["a text"], tmp_path)
     with pytest.raises(InputError, match="at least two classes"):
         (tmp_path / "b.csv").write_text("text,label\nx,y\nz,y\n")

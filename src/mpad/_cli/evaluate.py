@@ -124,7 +124,7 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
         shares, surest = calibration.coverage()
         before = judged.before(calibration)
         typer.echo(f"expected calibration error  {calibration.error:.4f}{before}")
-        half = f"{surest[shares.searchsorted(0.5)]:.4f}"
+        half = f"{surest[np.abs(shares - 0.5).argmin()]:.4f}"
         typer.echo(f"accuracy of the surest half of the answers  {half}")
     typer.echo("")
     print_rows(columns, rows, form)

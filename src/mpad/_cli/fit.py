@@ -5,9 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad._cli.inputs import Data, LabelColumns, Separator, TextColumn, given, labelled, pick_examples, vector_option
+from mpad._cli.inputs import (
+    DataFiles,
+    LabelColumns,
+    Separator,
+    TextColumn,
+    given,
+    labelled,
+    pick_examples,
+    said,
+    vector_option,
+)
 from mpad._cli.streamed import run_stream, streams
 from mpad._text.contextual import WORDS
+from mpad._text.readers import Files
 from mpad.estimators.presets import DEFAULT_PRESET
 from mpad.graph.build import GraphConfig
 from mpad.nn.config import MPADConfig
@@ -18,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    data: Data,
+    files: DataFiles,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")],
     text: TextColumn = None,
     label: LabelColumns = None,
@@ -139,6 +150,7 @@ def run(
     hint = missing_hint() if model == "mpad" and features == WORDS and not vectors else None
     if hint is not None:
         typer.echo(hint, err=True)
+    data: Files = files[0] if len(files) == 1 else files
     if streams(data, stream):
         refused = given(model=None if model == "mpad" else model, validation=validation, test=test, add=add)
         reading = given(cache=cache, workers=workers, epoch_documents=epoch_documents)
@@ -151,7 +163,7 @@ def run(
     tested = None if test is None else labelled(test, text, label, "test", separator)
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     kept = _train(classifier, texts, labels, held, checkpoint, resume, max_epochs)
-    classifier.card_["data"] = Path(data).name
+    classifier.card_["data"] = said(data)
     if keep_examples:
         classifier.card_["examples"] = pick_examples(texts, labels)
     _save(classifier, out)

@@ -57,5 +57,10 @@ def _show(facts: dict[str, Any], title: str, as_json: bool) -> None:
     if as_json:
         typer.echo(as_json_line(facts))
         return
-    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
-    print_rows(["", title], [[name, str(value)] for name, value in shown.items()], Format.table)
+    print_rows(["", title], [[name, _in_words(value)] for name, value in facts.items()], Format.table)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) if all(isinstance(one, str) for one in value) else f"{len(value):,}"
+    return str(value)

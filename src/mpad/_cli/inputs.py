@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mpad._io.encoding import decode, split_lines
-from mpad._text.readers import Documents, read_documents, read_rows
+from mpad._text.readers import Documents, Files, read_documents, read_rows
 from mpad.datasets.names import NAMES
 from mpad.errors import DataFileError, InputError
 
@@ -18,6 +18,15 @@ Data = Annotated[
     typer.Argument(
         help="CSV, TSV, JSON lines, Parquet, Excel (also .gz, .xz, .zip), several by a pattern in quotes, a folder of "
         f"class folders, or a dataset by name ({', '.join(NAMES)}).",
+        show_default=False,
+    ),
+]
+DataFiles = Annotated[
+    list[str],
+    typer.Argument(
+        help="CSV, TSV, JSON lines, Parquet, Excel (also .gz, .xz, .zip), one or several, also by a pattern in quotes; "
+        f"a folder of class folders, or a dataset by name ({', '.join(NAMES)}).",
+        metavar="DATA...",
         show_default=False,
     ),
 ]
@@ -41,10 +50,10 @@ _CHUNK = 2048  # documents that are answered together
 
 
 def labelled(
-    data: str, text: str | None, label: str | list[str] | None, part: str, separator: str | None = None
+    data: Files, text: str | None, label: str | list[str] | None, part: str, separator: str | None = None
 ) -> tuple[list[str], list[Any]]:
     """Texts and labels of DATA; of a named dataset, the part to train or to test on."""
-    if data in NAMES and not Path(data).exists():
+    if isinstance(data, str) and is_named(data):
         from mpad.datasets import load_dataset
 
         dataset = load_dataset(data)
@@ -56,15 +65,26 @@ def labelled(
     else:
         documents = read_documents(data, text, label, separator=separator)
     if not len(documents):
-        raise DataFileError(f"{data}: holds no documents")
+        raise DataFileError(f"{said(data)}: holds no documents")
     return documents.texts, documents.labels or []
+
+
+def is_named(data: str) -> bool:
+    """Whether DATA is a dataset's name, and no file's."""
+    return data in NAMES and not Path(data).exists()
+
+
+def said(data: Files) -> str:
+    """DATA in a few words."""
+    files = [data] if isinstance(data, (str, Path)) else data
+    return Path(files[0]).name + (f" and {len(files) - 1:,} more" if len(files) > 1 else "")
 
 
 def unlabelled(data: str, text: str | None) -> list[str]:
     """Texts of DATA; '-' is standard input, one document a line."""
     if data == "-":
         return split_lines(decode("standard input", sys.stdin.buffer.read()))
-    if data in NAMES and not Path(data).exists():
+    if is_named(data):
         from mpad.datasets import load_dataset
 
         return load_dataset(data).test.texts

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mpad.datasets.names import NAMES
+from mpad._cli.inputs import is_named, said
+from mpad._text.readers import Files
 from mpad.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 _LARGE = 1 << 30  # bytes
 
 
-def streams(data: str, asked: bool | None) -> bool:
+def streams(data: Files, asked: bool | None) -> bool:
     """Whether DATA is read from disk as training goes: where it is asked for or large, and under torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         if asked is False:
             raise InputError("several processes read DATA from disk as training goes: leave --no-stream out")
         return True
-    if asked is not None or (data in NAMES and not Path(data).exists()):
+    if asked is not None or (isinstance(data, str) and is_named(data)):
         return bool(asked)
     from mpad._text.streams import size_of
 
@@ -30,7 +31,7 @@ def streams(data: str, asked: bool | None) -> bool:
 
 def run_stream(
     classifier: "MPADClassifier",
-    data: str,
+    data: Files,
     out: Path,
     columns: tuple[str | None, list[str] | None, str | None],
     reading: dict[str, Any],
@@ -58,7 +59,7 @@ def run_stream(
     classifier.set_params(verbose="auto")
     if not first:
         return
-    classifier.card_["data"] = Path(data).name
+    classifier.card_["data"] = said(data)
     classifier.save(out)
     checkpoint.unlink(missing_ok=True)
     n = classifier.card_["documents"]

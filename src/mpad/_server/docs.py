@@ -44,7 +44,7 @@ def _tried(method: str, path: str) -> str:
     field = f'<label for="{name}">body</label><textarea id="{name}" rows="4" spellcheck="false">{asked}</textarea>'
     data = "" if body is None else f" -H 'content-type: application/json' -d '{json.dumps(body)}'"
     return (
-        f"<pre>{escape(f'curl -s localhost:8000{path}{data}')}</pre>"
+        f'<pre class="curl">{escape(f"curl -s localhost:8000{path}{data}")}</pre>'
         f'<form class="try" data-method="{method.upper()}" data-path="{escape(path.lstrip("/"))}">'
         f'{field if body is not None else ""}<button type="submit">Run</button>'
         '<pre hidden aria-live="polite"></pre></form>'

@@ -20,6 +20,7 @@ TEXT_NAMES = ("text", "document", "sentence", "review", "content", "body", "comm
 LABEL_NAMES = ("label", "labels", "class", "category", "target", "y", "sentiment", "tags")
 KNOWN_NAMES = (*TEXT_NAMES, *LABEL_NAMES)
 Column = Sequence[Any]
+Files = str | Path | Sequence[str | Path]  # a file, a folder or a pattern, or several of these
 _ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false", "no", "", "0.0"})
 
 
@@ -44,13 +45,15 @@ class Rows:
 
 
 def read_documents(
-    path: str | Path,
+    path: Files,
     text: str | None = None,
     label: str | Sequence[str] | None = None,
     need_labels: bool = True,
     separator: str | None = None,
 ) -> Documents:
-    """Read a file, a folder, or all files of a pattern; `text` and `label` name columns where a guess would be wrong.
+    """Read a file, a folder, all files of a pattern, or several of these in a list.
+
+    `text` and `label` name columns where a guess would be wrong.
 
     With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one for each label.
     """
@@ -82,7 +85,7 @@ def read_documents(
     return Documents(texts, as_numbers(labels) if labels_at else None)
 
 
-def read_rows(path: str | Path, text: str | None = None) -> Rows:
+def read_rows(path: Files, text: str | None = None) -> Rows:
     """Read a file with all its columns, which have different names."""
     files = matching_files(path)
     if len(files) > 1 or files[0].is_dir():
@@ -100,8 +103,15 @@ def read_rows(path: str | Path, text: str | None = None) -> Rows:
     return Rows(table.names, cells, text_at)
 
 
-def matching_files(path: str | Path) -> list[Path]:
-    """The files of a pattern such as `reviews-*.csv`, or the one file or folder of that name."""
+def matching_files(path: Files) -> list[Path]:
+    """The files of a pattern such as `reviews-*.csv`, or the one file or folder of that name; or of several."""
+    if not isinstance(path, (str, Path)):
+        if not isinstance(path, (list, tuple)) or not path or not all(isinstance(one, (str, Path)) for one in path):
+            raise DataFileError(
+                f"expected a file, a pattern or a list of these, found {type(path).__name__}; the columns of a table "
+                "go to fit as they are: fit(table['text'], table['label'])"
+            )
+        return [file for one in path for file in matching_files(one)]
     if has_magic(str(path)) and not Path(path).exists():
         files = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
         if not files:

@@ -12,7 +12,16 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from mpad._text.readers import KNOWN_NAMES, Column, label_of, label_places, matching_files, text_cell, text_column
+from mpad._text.readers import (
+    KNOWN_NAMES,
+    Column,
+    Files,
+    label_of,
+    label_places,
+    matching_files,
+    text_cell,
+    text_column,
+)
 from mpad._text.tables import Table, kind_of, open_table
 from mpad.errors import DataFileError
 
@@ -96,8 +105,8 @@ def _file_digest(path: Path, size: int, changed: int) -> bytes:
 
 
 def pieces_of(data: Any, columns: Columns) -> list[Piece]:
-    """The pieces of a file, of all files of a pattern, or of a Hugging Face dataset."""
-    if not isinstance(data, (str, Path)):
+    """The pieces of a file, of all files of a pattern, of several of these, or of a Hugging Face dataset."""
+    if not isinstance(data, (str, Path, list, tuple)):
         return _dataset_pieces(data, columns)
     pieces = []
     for file in matching_files(data):
@@ -124,8 +133,8 @@ def _dataset_pieces(data: Any, columns: Columns) -> list[Piece]:
     return [Piece(data, columns, (number, shards), key) for number in range(shards)]
 
 
-def size_of(data: str | Path) -> int:
-    """Bytes of all files of a pattern."""
+def size_of(data: Files) -> int:
+    """Bytes of all files that are meant."""
     return sum(file.stat().st_size for file in matching_files(data) if file.is_file())
 
 

@@ -143,7 +143,8 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         self.trained_on_ = np.union1d(seen, warm_start.checksums([texts[row] for row in learnt]))
         self.card_ = training_card(self, len(texts), n_held, histories)
         if shown:
-            sys.stderr.write("".join(f"{line}\n" for line in held_out_lines(self)))
+            lines = [*held_out_lines(self), "next: predict(texts), explain(text).show(), save(folder)"]
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
         return self
 
     def partial_fit(self, X: Iterable[str], y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

@@ -29,10 +29,15 @@ _STYLE = """
 .mpad th { text-align: left; color: var(--faint); font-weight: 600; padding: 0 1rem .2rem 0; }
 .mpad td { padding: 0 1rem .1rem 0; }
 .mpad td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.mpad .bar { display: inline-block; height: .7em; border-radius: .2em; background: rgb(FOR); }
+.mpad .bar { display: inline-block; height: .7em; border-radius: .2em; background: #8b949e; }
 @media (prefers-color-scheme: dark) { .mpad { --page: #0d1117; --ink: #e6edf3; --faint: #9198a1; } }
 """.replace("FOR", ", ".join(map(str, FOR)))
 _MOST_CLASSES = 6
+_MEANING = {
+    "gradients": "What each word adds to the answer",
+    "occlusion": "What the answer loses without each word",
+    "attention": "Where the network looked",
+}
 _MOST_WORDS = 4_000  # shown of a text; of a longer one, what stands around its strongest words
 
 
@@ -56,8 +61,8 @@ def to_fragment(explanation: Explanation, graph: bool = True, master: bool = Fal
     return (
         f"<style>{_STYLE}{colours()}{_linked(drawing, prefix)}</style>\n"
         f'<div class="mpad" id="{prefix}">\n'
-        f"<h1>{escape(str(explanation.label))} <small>{explanation.probability:.3f}</small></h1>\n"
-        f'<p class="how">By {explanation.method}: {explanation.legend}; '
+        f"<h1>{escape(str(explanation.label))} <small>{_percent(explanation.probability)} sure</small></h1>\n"
+        f'<p class="how">{_MEANING[explanation.method]}: {explanation.legend}; '
         "hover over a word for its weight.</p>\n"
         f"{_text(explanation, _Marker(explanation, places, drawing, prefix), places)}\n"
         + "".join(f'<p class="how">{escape(note)}</p>\n' for note in notes)
@@ -147,10 +152,14 @@ def _background(share: float) -> str:
     return f' style="background: rgba({red}, {green}, {blue}, {abs(share) * 0.75:.2f})"'
 
 
+def _percent(p: float) -> str:
+    return "over 99.9 %" if 0.9995 <= p < 1 else f"{100 * p:.1f} %"
+
+
 def _probabilities(explanation: Explanation) -> str:
     ranked = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
     rows = "".join(
-        f'<tr><td>{escape(str(label))}</td><td class="number">{p:.3f}</td>'
+        f'<tr><td>{escape(str(label))}</td><td class="number">{_percent(p)}</td>'
         f'<td><span class="bar" style="width: {8 * p:.2f}rem"></span></td></tr>'
         for label, p in ranked[:_MOST_CLASSES]
     )

@@ -47,6 +47,12 @@ class Answerer:
     has_probabilities: bool
     asked: Asked
 
+    def __post_init__(self) -> None:
+        if self.asked.threshold is not None and not self.many:
+            raise InputError("threshold is for many labels a document, this model gives one: use reject_below")
+        if self.asked.reject_below is not None and self.many:
+            raise InputError("reject_below is for one label a document, this model gives many: use threshold")
+
     @property
     def fields(self) -> dict[str, Kind]:
         """Names of the columns, in their order, and what is in them."""

@@ -5,8 +5,8 @@ import { Graph } from "./graph.js";
 
 const MOST_BARS = 6, MOST_STEPS = 7;
 const MEANING = {
-  gradients: "The text is faded in from nothing. A word's number is its share of how far that raises the log-odds of the class; all of them, from the " +
-    "answer on an empty text, add up to the answer. Of pairs likewise, for the arrows between words.",
+  gradients: "The words of the text are faded in. A word's number is its share of how far that raises the log-odds of the class; all of them, from the " +
+    "answer while its words are faded out, add up to the answer. Of pairs likewise, for the arrows between words.",
   occlusion: "A word's number is how far the log-odds of the class fall when it is taken out.",
   attention: "A word's number is the share of the network's attention that it gets: where it looked, not what it thought of it.",
 };
@@ -138,7 +138,7 @@ export class Panel {
     const parts = names.flatMap((name) => {
       const dot = make("span", { class: "dot" });
       dot.style.background = this.colour(name);
-      return [dot, name, " ", probabilities ? make("span", { class: "sure" }, `${percent(probabilities[name])} sure `) : ""];
+      return [make("span", { class: "named" }, dot, name), " ", probabilities ? make("span", { class: "sure" }, `${percent(probabilities[name])} sure `) : ""];
     });
     this.part("answer").replaceChildren(...(parts.length ? parts : ["no label"]));
     this.bars(probabilities, before);
@@ -174,6 +174,8 @@ export class Panel {
     this.part("folded").textContent = this.graph.all ? "fold small words away" : `show ${folded} small words`;
     this.steps();
     this.part("class-name").textContent = this.answer.label;
+    this.element.classList.toggle("looked", answer.method === "attention");
+    this.part("meaning").textContent = MEANING[answer.method] ?? "";
     this.part("most").textContent = signed(this.scale.top);
     this.part("least").textContent = signed(-this.scale.top);
     this.part("note").textContent = answer.note;
@@ -237,7 +239,7 @@ export class Panel {
   }
 
   steps() {
-    // From the answer on no words, step by step, to the answer: the weights add up, by gradients.
+    // From the answer while the words are faded out, step by step, to the answer: the weights add up, by gradients.
     const place = this.part("steps"), { words, method, label, probabilities } = this.shownAnswer;
     place.replaceChildren();
     this.part("steps-title").hidden = method !== "gradients" || !words.length;
@@ -256,7 +258,7 @@ export class Panel {
     const odds = (value) => percent(1 / (1 + Math.exp(-value)));
     const row = (name, bar, number) => place.append(make("span", { class: "name" }, name), make("div", { class: "stretch" }, bar), make("span", { class: "number" }, number));
     const mark = (value) => { const tick = make("i", { class: "tick" }); tick.style.left = `${across(value)}%`; return tick; };
-    row("no words", mark(start), odds(start));
+    row("words faded out", mark(start), odds(start));
     for (const [name, weight, from, to] of spans) {
       const bar = make("i", { class: `step ${weight >= 0 ? "for" : "against"}` });
       bar.style.left = `${across(Math.min(from, to))}%`;
@@ -269,7 +271,6 @@ export class Panel {
   explainMethod() {
     const place = this.part("meaning"), open = place.hidden;
     place.hidden = !open;
-    place.textContent = MEANING[this.answer?.method] ?? "";
     this.part("why-button").setAttribute("aria-expanded", String(open));
   }
 }

@@ -40,6 +40,7 @@ function arrange(n) {
     panels.push(new Panel(panels.length, context));
     find("panels").append(panels.at(-1).element);
   }
+  if (n > 1 && panels[0].model === panels[1].model) panels[1].part("model").selectedIndex = context.models.findIndex((model) => model !== panels[0].model);
   find("panels").classList.toggle("two", n > 1);
 }
 
@@ -91,7 +92,8 @@ function recalled() {
     panels[0].part("model").value = held.get("model");
   }
   find("text").value = held.get("text");
-  return classify();
+  const missing = held.get("model") && !context.models.some((model) => model.name === held.get("model"));
+  return classify().then(() => missing && say(`There is no model “${held.get("model")}” here: ${panels[0].model.name} answers.`));
 }
 
 // ── Before anything is asked: what the model is, and documents to try ──
@@ -147,6 +149,7 @@ async function read(file) {
 
 async function take(file) {
   if (!context.models.length) await start();
+  if (/\.(xlsx?|ods|jsonl?|parquet|gz|zip|pdf|docx?)$/i.test(file.name)) throw new Error(`${file.name}: this page reads CSV, TSV and plain text; save it as one of these, or use mpad predict`);
   const source = await read(file);
   if (/\.(csv|tsv|tab)$/i.test(file.name) || file.type === "text/csv") return workspace.open(file.name, source);
   find("text").value = source;

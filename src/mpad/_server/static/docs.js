@@ -1,5 +1,6 @@
 // Sends an example of the API's page to this server, and shows what it answers.
 
+for (const line of document.querySelectorAll(".curl")) line.textContent = line.textContent.replace("localhost:8000", location.host);
 for (const form of document.querySelectorAll(".try")) {
   form.onsubmit = async (event) => {
     event.preventDefault();

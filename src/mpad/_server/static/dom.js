@@ -27,7 +27,8 @@ export const shown = (word) => (/^\\.$/.test(word) ? word[1] : word); // Kim's t
 export const shortened = (text, most) => (text.length <= most ? text : text.slice(0, most - 1) + "…");
 
 // A colour a class, by its place among the model's classes; none of them is the blue or the orange of weights.
-export const classColour = (number) => `var(--class-${number % 10})`;
+export const classColour = (number) => (number < 10 ? `var(--class-${number})` : `hsl(${hue((number * 0.618) % 1)} ${number % 2 ? 38 : 62}% ${[46, 60, 36][number % 3]}%)`);
+const hue = (share) => { const at = Math.round(45 + 290 * share); return at < 200 ? at : at + 35; }; // from 45 to 370, without blues
 
 // One scale for words and pairs: what share of the strongest a weight has; below the threshold, no colour.
 export class Scale {

@@ -15,6 +15,7 @@ export class Graph {
   }
 
   show(answer, scale) {
+    this.place.classList.remove("lit"); // of a word that may be gone
     this.place.replaceChildren(); // first: a word that had the focus loses it here, and looks up its own answer's edges
     Object.assign(this, { answer, scale });
     this.chosen = this.visible();

@@ -15,14 +15,14 @@ export function overview(space) {
   for (const one of documents) for (const name of one.given) count.set(name, (count.get(name) ?? 0) + 1);
   const most = Math.max(...count.values(), 1);
   const classes = make("div", { class: "bars" });
-  for (const [name, number] of [...count].sort((a, b) => b[1] - a[1]).slice(0, 12)) {
+  for (const [name, number] of [...count].sort((a, b) => b[1] - a[1])) {
     const bar = make("i", { class: "fill" });
     bar.style.width = `${(100 * number) / most}%`;
     bar.style.background = classColour(Math.max(scoredBy.classes.indexOf(name), 0));
     classes.append(make("button", { type: "button", class: "name", "aria-pressed": String(space.filter.predicted === name), onclick: () => space.toggle({ predicted: name }) }, name),
       make("div", { class: "track" }, bar), make("span", { class: "number" }, number.toLocaleString("en")));
   }
-  return [box("Classes", classes), ...confidence(space), ...judged(space), ...remarks(space)];
+  return [box("Classes", make("div", { class: "scroll" }, classes)), ...confidence(space), ...judged(space), ...remarks(space)];
 }
 
 function confidence(space) {
@@ -77,7 +77,8 @@ function confusion(space, known) {
       const number = cells.get(`${truth}\u0000${predicted}`) ?? 0;
       const button = make("button", { type: "button", "aria-label": `true ${truth}, predicted ${predicted}: ${number}`,
         "aria-pressed": String(space.filter.truth === truth && space.filter.predicted === predicted), onclick: () => space.toggle({ truth, predicted }) }, String(number));
-      button.style.background = number ? `color-mix(in srgb, ${truth === predicted ? "var(--class-1)" : "var(--class-2)"} ${Math.round(10 + (50 * number) / most)}%, transparent)` : "";
+      button.style.background = number ? `color-mix(in srgb, var(--faint) ${Math.round(10 + (50 * number) / most)}%, transparent)` : "";
+      button.classList.toggle("right", truth === predicted);
       return make("td", {}, button);
     })));
   }

@@ -30,6 +30,7 @@ export class Workspace {
     find("workspace").hidden = false;
     find("welcome").hidden = true;
     find("space-result").hidden = true;
+    this.leaveRow();
     find("space-name").textContent = `${name}, ${this.source.length.toLocaleString("en")} documents`;
     fill(find("space-model"), this.context.models.map((model) => model.name), this.context.first());
     const text = textColumn(rows);
@@ -58,6 +59,7 @@ export class Workspace {
 
   close() {
     find("workspace").hidden = true;
+    this.leaveRow();
     this.context.say("");
   }
 
@@ -68,6 +70,7 @@ export class Workspace {
     if (label === text) throw new Error(`column “${this.header[text]}” cannot be both text and class`);
     const run = (this.run = (this.run ?? 0) + 1), documents = [];
     const labelling = new Labelling(model, label >= 0 ? source.slice(0, 1000).map((row) => row[label]) : []);
+    this.leaveRow();
     find("progress").hidden = false;
     find("progress").value = 0;
     let done = 0;
@@ -174,9 +177,20 @@ export class Workspace {
 
   explain(document) {
     this.context.show(document.text, this.scoredBy.name);
-    const place = find("space-correct");
-    place.replaceChildren(`Row ${document.number + 1} should be `, ...(this.scoredBy.many ? this.labelButtons(document) : [this.classChoice(document)]));
+    this.rowChoices(document);
+  }
+
+  rowChoices(document) {
+    const place = find("space-correct"), undo = make("button", { type: "button", id: "space-undo", onclick: () => this.undo(document) }, "Undo");
+    undo.hidden = !this.corrections.has(document.number);
+    place.replaceChildren(`Row ${document.number + 1} should be `, ...(this.scoredBy.many ? this.labelButtons(document) : [this.classChoice(document)]), undo);
     place.hidden = false;
+  }
+
+  leaveRow() {
+    // Its buttons correct a document of this file as it was scored: not of another, nor by another model.
+    find("space-correct").hidden = true;
+    find("space-correct").replaceChildren();
   }
 
   classChoice(document) {
@@ -200,9 +214,17 @@ export class Workspace {
   }
 
   correct(document, labels) {
-    if (same(labels, document.given) && document.truth === null) this.corrections.delete(document.number);
+    // The model's own answer corrects nothing, unless the file has another.
+    if (same(labels, document.given) && same(document.truth ?? document.given, document.given)) this.corrections.delete(document.number);
     else this.corrections.set(document.number, labels);
+    find("space-undo").hidden = !this.corrections.has(document.number);
     this.refresh();
+  }
+
+  undo(document) {
+    this.corrections.delete(document.number);
+    this.refresh();
+    this.rowChoices(document);
   }
 
   correctedCell(document) {
