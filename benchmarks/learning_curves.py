@@ -130,7 +130,7 @@ def _means(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 _TITLES = {"mpad": "**MPAD**", "tfidf-svm": "TF-IDF + linear SVM", "minilm-lr": "MiniLM + logistic regression"}
 _EXPLAINS = {
-    "tfidf-svm": "words and pairs that stand in the model",
+    "tfidf-svm": "its weights, read by hand",
     "linear-stack": "nothing",
     "mpad": "words, pairs, sentences, adding up to the answer",
 }
