@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,20 @@ texts, labels = ["a ripe plum", "the drill"] * 20, ["fruit", "tool"] * 20
 model = MPADClassifier(max_epochs=3, vectors=None, random_state=0).fit(texts, labels)
 model.save("m")
 assert MPADClassifier.load("m").predict(["plum"]) == ["fruit"]
-assert files("mpad").joinpath("server/static/index.html").is_file()
+assert files("mpad").joinpath("_server/static/index.html").is_file()
 print(__version__)
 """
+
+
+def test_files_that_are_no_modules_are_packaged():
+    """A checkout finds them all the same, so that only an installed package would miss one."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["mpad"]
+    source = ROOT / "src" / "mpad"
+    packaged = {file for pattern in named for file in source.glob(pattern)}
+    assert all(list(source.glob(pattern)) for pattern in named)
+    kinds = {".py", ".pyc", ".c", ".h", ".so"}
+    assert {file for file in source.rglob("*") if file.is_file() and file.suffix not in kinds} <= packaged
+    assert source / "_native" / "abi.h" in packaged
 
 
 @pytest.mark.slow
