@@ -22,7 +22,7 @@ export function overview(space) {
     classes.append(make("button", { type: "button", class: "name", "aria-pressed": String(space.filter.predicted === name), onclick: () => space.toggle({ predicted: name }) }, name),
       make("div", { class: "track" }, bar), make("span", { class: "number" }, number.toLocaleString("en")));
   }
-  return [box("Classes", make("div", { class: "scroll" }, classes)), ...confidence(space), ...judged(space), ...remarks(space)];
+  return [box("Classes", make("div", { class: "scroll" }, classes)), make("div", { class: "stack" }, ...confidence(space), ...remarks(space)), ...judged(space)];
 }
 
 function confidence(space) {

@@ -137,7 +137,7 @@ export class Workspace {
       { name: "class", class: "name", value: (one) => joined(one.given), show: (one) => named(one.given) },
       ...(this.documents.some((one) => one.sure !== null) ? [{ name: "sure", class: "short", value: (one) => one.sure ?? -1, show: (one) => (one.sure === null ? "—" : percent(one.sure)) }] : []),
       ...(this.labelled ? [{ name: "true class", class: "name", value: (one) => joined(one.truth), show: (one) => named(one.truth) }] : []),
-      ...(this.documents.some((one) => one.unknown > 0) ? [{ name: "unknown words", class: "short", value: (one) => one.unknown ?? 0, show: (one) => (one.unknown ? percent(one.unknown) : "") }] : []),
+      ...(this.documents.some((one) => one.unknown > 0) ? [{ name: "unknown", class: "short", value: (one) => one.unknown ?? 0, show: (one) => (one.unknown ? percent(one.unknown) : "") }] : []),
       { name: "text", class: "wide", value: (one) => one.text, show: (one) => shortened(one.text.replace(/\s+/g, " "), SNIPPET) },
       { name: "corrected", class: "name", value: (one) => joined(this.corrections.get(one.number)), show: (one) => this.correctedCell(one) },
     ];
