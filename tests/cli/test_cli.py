@@ -275,7 +275,9 @@ def test_many_labels_from_file_to_file(tagged, tmp_path):
     assert {"p(fruit)", "p(tool)", "p(long)"} <= set(records[0])
     few = mpad("predict", tmp_path / "m", tagged, "-f", "jsonl", "--threshold", "0.999999").stdout.splitlines()
     assert not any(json.loads(line)["label"] for line in few)
-    shown = mpad("evaluate", tmp_path / "m", tagged, "--separator", ";").stdout
+    drawn = tmp_path / "labels.png"
+    shown = mpad("evaluate", tmp_path / "m", tagged, "--separator", ";", "--plot", drawn).stdout
+    assert drawn.read_bytes().startswith(b"\x89PNG")
     assert float(shown.split()[1]) > 0.9 and "macro-F1" in shown and "fruit" in shown
     why = mpad("explain", tmp_path / "m", "the plum is long long", "--label", "long").stdout
     assert "long" in why

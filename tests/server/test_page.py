@@ -217,6 +217,17 @@ def test_what_the_colours_mean_by_attention(page):
     assert page.one(".looks").is_displayed() and not page.one(".sides").is_displayed()
 
 
+def test_another_class_is_explained_where_its_bar_is_clicked(page, fitted_flat):
+    page.classify()
+    predicted, other = sorted(["fruit", "tool"], key=lambda name: name != fitted_flat.predict([TEXT])[0])
+    assert page.one(".class-name").text == predicted
+    next(name for name in page.all(".bars button.name") if name.text == other).click()
+    page.wait(lambda: page.one(".class-name").text == other)
+    assert page.one(".answer").text.startswith(predicted)
+    pressed = [name.text for name in page.all(".bars button.name") if name.get_attribute("aria-pressed") == "true"]
+    assert pressed == [other]
+
+
 def test_taking_an_edge_out_moves_the_probabilities(page, models):
     def moved(text, pair):
         """How far an edge moves the probability of "fruit": a torn document's, whatever the model has learnt."""

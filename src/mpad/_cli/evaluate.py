@@ -139,11 +139,8 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
 
 def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Path | None) -> None:
     """Many labels a document: F1 of each label, and of all together."""
-    from mpad.errors import InputError
-    from mpad.estimators.label_scores import score_labels
+    from mpad.estimators.label_scores import plot_labels, score_labels
 
-    if plot is not None:
-        raise InputError("--plot is for models of one label a document")
     truth: list[Any] = []
     answers = []
     for texts, labels in documents:
@@ -164,6 +161,9 @@ def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Pa
             typer.echo(f"{name}  {measured.value:.4f} ± {measured.margin:.4f} (95 %, {len(truth):,} documents)")
         typer.echo(f"all labels of a document right  {scores.exact.value:.4f} ± {scores.exact.margin:.4f}\n")
     print_rows(columns, rows, form)
+    if plot is not None:
+        plot_labels(plot, scores)
+        typer.echo(f"wrote {plot}", err=True)
 
 
 @dataclass(frozen=True)

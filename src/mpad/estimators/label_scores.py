@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad._extras import require
 from mpad._labels import Labels, as_lists
+
+_MOST_DRAWN, _LONGEST_NAME = 40, 30  # labels, letters
 
 
 class Measured(NamedTuple):
@@ -123,3 +127,27 @@ def score_labels(labels: Labels, truth: Sequence[Any], given: NDArray[Any]) -> L
         true[row, [place[name] for name in own]] = True
     said[:, : len(labels)] = given
     return LabelScores(names, true, said)
+
+
+def plot_labels(path: Path, scores: LabelScores) -> None:
+    """Draw how often each label is right, missed and wrongly given, with its F1; the most frequent on top."""
+    order = np.argsort(scores.right + scores.missed, kind="stable")[-_MOST_DRAWN:]
+    names = [scores.names[k][:_LONGEST_NAME] for k in order]
+    figure = require("matplotlib.figure", extra="plots").Figure(
+        figsize=(7, 1.4 + 0.3 * len(names)), layout="constrained"
+    )
+    axes, left = figure.subplots(), np.zeros(len(order), np.int64)
+    for name, counts, colour in (
+        ("right", scores.right, "C2"),
+        ("missed", scores.missed, "0.7"),
+        ("wrongly given", scores.wrong, "C3"),
+    ):
+        axes.barh(range(len(names)), counts[order], left=left, label=name, color=colour)
+        left = left + counts[order]
+    for place, (end, f1) in enumerate(zip(left.tolist(), scores.f1[order].tolist(), strict=True)):
+        axes.annotate(f"F1 {f1:.2f}", (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.set_yticks(range(len(names)), names)
+    axes.margins(x=0.15)
+    axes.set(xlabel="documents", title=f"micro-F1 {scores.micro_f1.value:.3f}, macro-F1 {scores.macro_f1.value:.3f}")
+    axes.legend(fontsize=8)
+    figure.savefig(path)

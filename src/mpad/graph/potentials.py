@@ -70,7 +70,7 @@ class Potentials:
     """
 
     pairs: NDArray[np.int32]  # (pairs, 2), word ids in the order of the text; in the order of `pair_keys`
-    idf: Floats  # (words + pairs,); 0 of a word that no training document has
+    idf: Floats  # (words + pairs,); 0 of a word without a potential
     idf_new: NDArray[Any]  # (), of a word that no training document has
     potential: NDArray[np.floating]  # (words + pairs, classes; of two classes 1)
     intercept: Floats  # (classes or 1,), p₀

@@ -66,6 +66,15 @@ export class Panel {
     return { words: [], sentences: [], nodes: [], edges: [], keywords: [], phrases: [], method: "", note, label, predicted: label, labels, probabilities };
   }
 
+  async speaksFor(label) {
+    // The same answer, explained for another class; what was taken out stays out.
+    const { ask, method } = this.context, { text } = this;
+    const answer = await ask("explain", { text, model: this.model.name, method: method(), label });
+    if (text !== this.text) return;
+    Object.assign(this, { answer, shownAnswer: answer, places: answer.words.map((_, k) => k) });
+    await this.withoutParts();
+  }
+
   async withoutParts() {
     // Words that are gone change everything, so all of it is asked for anew; a cut arrow changes the answer alone.
     const asked = (this.asked = (this.asked ?? 0) + 1), { text } = this, { ask, method } = this.context, model = this.model.name;
@@ -159,7 +168,10 @@ export class Panel {
         ghost.style.left = `${100 * before[label]}%`;
         track.append(ghost);
       }
-      place.append(make("span", { class: "name" }, label), track, make("span", { class: "number", "data-p": p }, percent(p)));
+      const name = this.answer.words.length
+        ? make("button", { type: "button", class: "name", title: `what speaks for “${label}”`, "aria-pressed": String(label === this.answer.label), onclick: () => this.context.attempt(() => this.speaksFor(label)) }, label)
+        : make("span", { class: "name" }, label);
+      place.append(name, track, make("span", { class: "number", "data-p": p }, percent(p)));
     }
     return undefined;
   }
