@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _MOST_EXAMPLES = 60
 Stamp = tuple[tuple[int, ...] | None, ...]
+
+_IMPORTING = Lock()
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,10 @@ def _has_torch() -> bool:
 def _check_torch() -> None:
     if not _has_torch():
         raise Problem(422, "this server has no torch, which explanations need: install it beside mpad")
+    with _IMPORTING:  # two threads that import modules in different orders can find each other's half made
+        import mpad._pipeline.document_model
+        import mpad.explain
+        import mpad.explain.document  # noqa: F401
 
 
 def without_edges(ids: Mapping[str, int], graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
