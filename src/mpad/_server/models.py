@@ -1,13 +1,14 @@
 """Models side by side, by name: what is served."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _MOST_EXAMPLES = 60
 Stamp = tuple[tuple[int, ...] | None, ...]
 
-_IMPORTING = Lock()
+_FIRST, _BEGUN = Lock(), Event()  # of explanations, which import torch
 
 
 @dataclass(frozen=True)
@@ -128,29 +129,29 @@ class Served:
 
     def explain(self, text: str, label: str | None, method: str | None, without: Sequence[int] = ()) -> "Explanation":
         """Say why, of a document without some occurrences of its words."""
-        _check_torch()
-        from mpad.explain import DEFAULT, explain
+        with _using_torch():
+            from mpad.explain import DEFAULT, explain
 
-        try:
-            return explain(self._explained, text, label, method or DEFAULT, without)
-        except InputError as error:
-            raise Problem(422, str(error)[:500]) from None
+            try:
+                return explain(self._explained, text, label, method or DEFAULT, without)
+            except InputError as error:
+                raise Problem(422, str(error)[:500]) from None
 
     def without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Probabilities without some occurrences of words, and without some edges of the graph that is left."""
-        _check_torch()
-        from mpad.explain.document import trace_document
+        with _using_torch():
+            from mpad.explain.document import trace_document
 
-        model = self._explained
-        try:
-            document = trace_document(model, text, words)
-        except InputError as error:
-            raise Problem(422, str(error)) from None
-        graphs = document.graphs
-        if edges:
-            ids = dict(zip(document.tokens.words, document.ids.tolist(), strict=True))
-            graphs = without_edges(ids, graphs, edges)
-        return np.asarray(model.labels.probabilities(model.answer(graphs).logits)[0])
+            model = self._explained
+            try:
+                document = trace_document(model, text, words)
+            except InputError as error:
+                raise Problem(422, str(error)) from None
+            graphs = document.graphs
+            if edges:
+                ids = dict(zip(document.tokens.words, document.ids.tolist(), strict=True))
+                graphs = without_edges(ids, graphs, edges)
+            return np.asarray(model.labels.probabilities(model.answer(graphs).logits)[0])
 
     def info(self) -> dict[str, Any]:
         """Facts for people."""
@@ -168,13 +169,14 @@ def _has_torch() -> bool:
     return find_spec("torch") is not None
 
 
-def _check_torch() -> None:
+@contextmanager
+def _using_torch() -> Iterator[None]:
+    """Until something has been explained, one thread alone: two that import the same modules find them half made."""
     if not _has_torch():
         raise Problem(422, "this server has no torch, which explanations need: install it beside mpad")
-    with _IMPORTING:  # two threads that import modules in different orders can find each other's half made
-        import mpad._pipeline.document_model
-        import mpad.explain
-        import mpad.explain.document  # noqa: F401
+    with nullcontext() if _BEGUN.is_set() else _FIRST:
+        yield
+        _BEGUN.set()
 
 
 def without_edges(ids: Mapping[str, int], graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
