@@ -171,10 +171,11 @@ SCRIPTS = [
 ]
 
 
+@pytest.mark.parametrize("name", ["unicode", "unicode-punctuation"])
 @pytest.mark.parametrize("text", SCRIPTS)
-def test_the_rules_of_the_other_tokenizer_and_of_sentences_suffice(text):
+def test_the_rules_of_the_other_tokenizers_and_of_sentences_suffice(text, name):
     """What docs/how-to/onnx.md says of them, done by hand."""
-    tokenizer = as_tokenizer("unicode")
+    tokenizer = as_tokenizer(name)
     hierarchical = random_model("path", hidden=8)
     rules = onnx_folder._rules(replace(hierarchical, tokenizer=tokenizer).pipeline, ["words"])
     own, marked = rules["tokenizer"], re.sub(rules["sentence_boundary"], "\\g<0>\x01", text + "\0")

@@ -37,7 +37,7 @@ def corpus(script, n, seed):
 def test_a_model_learns_from_every_script(script):
     options = {"max_epochs": 8, "hidden": 16, "vectors": None, "device": "cpu", "random_state": 0}
     model = MPADClassifier(**options).fit(*corpus(script, 120, 0))
-    assert model.model_.tokenizer.name == "unicode"
+    assert model.model_.tokenizer.name == "unicode-punctuation"
     texts, labels = corpus(script, 60, 1)
     assert model.score(texts, labels) == 1.0
     explained = model.explain(texts[0])
@@ -68,6 +68,6 @@ def test_auto_keeps_the_papers_tokenizer_for_english():
     english = ["The camera isn't good.", "I like it (a lot)!"] * 200
     assert as_tokenizer("auto", english).name == "kim"
     assert as_tokenizer("auto", [*english, "a café in Paris – with “quotes”"]).name == "kim", "a name here and there"
-    assert as_tokenizer("auto", [*english, *["très agréable, déjà vu"] * 60]).name == "unicode"
-    assert as_tokenizer("auto", [*english, *["good 👍"] * 20]).name == "unicode"
+    assert as_tokenizer("auto", [*english, *["très agréable, déjà vu"] * 60]).name == "unicode-punctuation"
+    assert as_tokenizer("auto", [*english, *["good 👍"] * 20]).name == "unicode-punctuation"
     assert as_tokenizer("auto", []).name == "kim"

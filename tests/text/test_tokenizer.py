@@ -45,7 +45,7 @@ def test_documents_do_not_touch(texts):
     assert [document.split() for document in documents] == [tokenizer.words(text) for text in texts]
 
 
-@pytest.mark.parametrize("name", ["kim", "kim-cased", "unicode"])
+@pytest.mark.parametrize("name", ["kim", "kim-cased", "unicode", "unicode-punctuation"])
 @given(text=anything)
 def test_offsets_give_each_word_back(name, text):
     tokenizer = as_tokenizer(name)
@@ -56,7 +56,7 @@ def test_offsets_give_each_word_back(name, text):
         assert cursor <= start < end
         cursor = end
         shown = text[start:end]
-        if name == "unicode":
+        if name.startswith("unicode"):
             shown = normalize("NFC", re.sub("[\ufe00-\ufe0f]", "", shown.lower().replace("’", "'")))
         assert word.removeprefix("\\") == (shown.lower() if name == "kim" else shown)
     assert tokens.sentences == sorted(tokens.sentences)
@@ -84,6 +84,13 @@ def test_other_scripts():
     assert tokenizer.words("नमस्ते दुनिया") == ["नमस्ते", "दुनिया"]  # vowel signs stay inside words
     assert tokenizer.words("我爱你 Привет l’été 😀!") == ["我", "爱", "你", "привет", "l'été", "😀", "!"]
     assert tokenizer.trace("你好。再见。").sentences == [0, 0, 1, 1]
+
+
+def test_punctuation_of_every_script_as_words():
+    tokenizer = as_tokenizer("unicode-punctuation")
+    assert tokenizer.words("n_samples, (très) bon!") == ["n", "samples", ",", "(", "très", ")", "bon", "!"]
+    assert tokenizer.words("你好，（再见）") == ["你", "好", "，", "（", "再", "见", "）"]
+    assert as_tokenizer("unicode").words("n_samples, (très) bon!") == ["n_samples", "très", "bon", "!"]
 
 
 def test_any_function_is_a_tokenizer():

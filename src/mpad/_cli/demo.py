@@ -23,7 +23,7 @@ def run(
 
     console = Console()
     console.print("Reading the documentation of numpy, scipy and scikit-learn …")
-    from mpad._baselines.tfidf_svm import tfidf_svm
+    from mpad import zoo
     from mpad._cli.inputs import given
     from mpad._storage.model_folder import check_destination
     from mpad._training.progress import epoch_bar
@@ -38,7 +38,7 @@ def run(
     with epoch_bar() as sink:
         classifier.fit(train.texts, train.labels, sink=sink)
     accuracy = classifier.score(test.texts, test.labels)
-    baseline = tfidf_svm().fit(train.texts, train.labels).score(test.texts, test.labels)
+    baseline = zoo.make("tfidf-svm").fit(train.texts, train.labels).score(test.texts, test.labels)
     console.print(f"\nMPAD                  accuracy {accuracy:.4f}")
     console.print(f"TF-IDF + linear SVM   accuracy {baseline:.4f}   (same split)\n")
     classifier.explain(EXAMPLE).show()

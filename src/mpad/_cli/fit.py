@@ -48,7 +48,9 @@ def run(
         str,
         typer.Option(help="Of mpad, what nodes start from: words, minilm or the folder of a sentence transformer."),
     ] = WORDS,
-    tokenizer: Annotated[str, typer.Option(help="auto, kim, kim-cased, unicode or module:function.")] = "auto",
+    tokenizer: Annotated[
+        str, typer.Option(help="auto, kim, kim-cased, unicode, unicode-punctuation or module:function.")
+    ] = "auto",
     steps: Annotated[int, typer.Option(help="Rounds of messages.")] = MPADConfig.steps,
     hidden: Annotated[int, typer.Option(help="Width of the network.")] = MPADConfig.hidden,
     window: Annotated[int, typer.Option(help="Size of the co-occurrence window.")] = GraphConfig.window,

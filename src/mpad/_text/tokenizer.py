@@ -134,36 +134,42 @@ class UnicodeTokenizer(Tokenizer):
     """Words of any script: letters, digits and their marks, lower-cased, accents in one form (NFC); `!`, `?`; emoji.
 
     Scripts without spaces between words are cut into characters, each with its marks: ideographs, kana, Thai, Lao,
-    Khmer, Burmese. Their pairs are the edges of the graph.
+    Khmer, Burmese. Their pairs are the edges of the graph. With `punctuation` commas and parentheses are words too, as
+    in Kim's tokenizer, and `_` parts words.
     """
 
-    name = "unicode"
+    def __init__(self, punctuation: bool = False) -> None:
+        self.name = "unicode-punctuation" if punctuation else "unicode"
+        self.pattern = _unicode_words(punctuation)
 
     def _split(self, joined: str) -> list[str]:
-        words = [word.lower() for word in unicode_words().findall(joined)]
+        words = [word.lower() for word in self.pattern.findall(joined)]
         if joined.isascii():
             return words
         return [word if word.isascii() else normalize("NFC", word.translate(ONE_FORM)) for word in words]
 
     def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
-        return [match.span() for match in unicode_words().finditer(_without_markers(text))]
+        return [match.span() for match in self.pattern.finditer(_without_markers(text))]
 
 
 @cache
-def unicode_words() -> re.Pattern[str]:
+def _unicode_words(punctuation: bool) -> re.Pattern[str]:
     """What the words of any script look like, markers among them."""
     # Python's \w leaves out combining marks, which would cut Hindi words at every vowel sign.
     marks = "".join(chr(c) for c in range(0x300, 0x20000) if category(chr(c))[0] == "M" and c not in _SELECTORS)
-    letter = f"(?:(?![{_IDEOGRAPHS}{_SPACELESS}{_EMOJI}])[\\w{marks}])"
+    other = _IDEOGRAPHS + _SPACELESS + _EMOJI + ("_" if punctuation else "")
+    letter = f"(?:(?![{other}])[\\w{marks}])"
     cluster = f"[{_IDEOGRAPHS}]|[{_SPACELESS}][{marks}]*"
     one = f"[{_EMOJI}][\ufe0e\ufe0f]?[\U0001f3fb-\U0001f3ff]?"
     emoji = f"[\U0001f1e6-\U0001f1ff]{{2}}|{one}(?:\u200d{one})*"
-    return re.compile(f"[{DOCUMENT_END}{SENTENCE_END}]|{emoji}|{letter}+(?:['’]{letter}+)*|{cluster}|[!?！？]")
+    alone = "!?！？" + (_PUNCTUATION if punctuation else "")
+    return re.compile(f"[{DOCUMENT_END}{SENTENCE_END}]|{emoji}|{letter}+(?:['’]{letter}+)*|{cluster}|[{alone}]")
 
 
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 _EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff"
+_PUNCTUATION = ",()،؛؟，、；（）"
 _SELECTORS = frozenset(range(0xFE00, 0xFE10))  # say how a character is drawn
 ONE_FORM = {0x2019: "'", **dict.fromkeys(_SELECTORS)}
 
@@ -220,6 +226,7 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "kim": KimTokenizer,
     "kim-cased": lambda: KimTokenizer(lower=False),
     "unicode": UnicodeTokenizer,
+    "unicode-punctuation": lambda: UnicodeTokenizer(punctuation=True),
 }
 
 
@@ -263,7 +270,7 @@ def _suited_to(texts: Sequence[str]) -> Tokenizer:
     beyond = sum(not c.isascii() and category(c)[0] in "LM" for text in others for c in text)
     emoji = re.compile(f"[{_EMOJI}\U0001f1e6-\U0001f1ff]")
     many_emoji = sum(emoji.search(text) is not None for text in others) > _WITH_EMOJI * len(sample)
-    return UnicodeTokenizer() if beyond > _OTHER * letters or many_emoji else KimTokenizer()
+    return UnicodeTokenizer(punctuation=True) if beyond > _OTHER * letters or many_emoji else KimTokenizer()
 
 
 def saved_tokenizer(name: str, given: str | Tokenizer | Callable[[str], Iterable[str]] | None) -> Tokenizer:

@@ -66,8 +66,9 @@ class MPADClassifier(TextClassifier):
         Networks that are trained apart, each with a held-out part of its own, and answer together: the mean of their
         logits. How far they differ says how sure an answer is: `predict_proba(X, return_std=True)`.
     tokenizer : str or callable
-        "auto": by the letters of X, "kim" (the paper's, for ASCII) or "unicode" (every script, emoji); one of these,
-        "kim-cased", or a function from a text to its words.
+        "auto": by the letters of X, "kim" (the paper's, for ASCII) or "unicode-punctuation" (every script, emoji); one
+        of these, "kim-cased", "unicode" (the same without commas and parentheses), or a function from a text to its
+        words.
     vectors : str, path, list of these, or None
         "auto": distilled from a sentence transformer that is installed (the extra "vectors"), else learnt. The name or
         folder of a Model2Vec or sentence-transformers model; a file of word vectors; "corpus": word2vec trained on X;

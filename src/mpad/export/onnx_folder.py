@@ -28,7 +28,6 @@ from mpad._text.tokenizer import (
     KimTokenizer,
     Tokenizer,
     UnicodeTokenizer,
-    unicode_words,
 )
 from mpad._text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS, Vocabulary
 from mpad._version import __version__
@@ -143,7 +142,7 @@ def _tokenizer_rules(tokenizer: Tokenizer) -> dict[str, Any]:
         return {"name": tokenizer.name, "kept": kept, "replaced": apart, "lower": tokenizer.lower}
     if isinstance(tokenizer, UnicodeTokenizer):
         letters = {chr(old): "" if new is None else new for old, new in ONE_FORM.items()}
-        pattern = unicode_words().pattern
+        pattern = tokenizer.pattern.pattern
         return {"name": tokenizer.name, "pattern": pattern, "replaced": letters, "form": "NFC", "lower": True}
     return {"name": tokenizer.name, "own": True}  # the function that the model was trained with: yours to bring
 
