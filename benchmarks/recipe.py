@@ -10,6 +10,7 @@ that are there are not run again. Datasets come from the folder MPAD_DATA.
 import argparse
 import json
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from copy import copy
@@ -22,6 +23,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from benchmarks import recipe_networks as networks
 from benchmarks import results
@@ -32,8 +34,10 @@ from mpad._io.atomic import write_file
 from mpad._pipeline.document_model import DocumentModel
 from mpad._text.vectors import WordVectors, make_vectors
 from mpad._text.vocabulary import learn_vocabulary
+from mpad._training import loop
 from mpad._training.examples import make_examples
 from mpad._training.loop import train
+from mpad._training.stopping import BestWeights
 from mpad._training.task import Task
 from mpad.estimators import untrained
 from mpad.estimators.joining import HeldOutFit, join_parts
@@ -47,6 +51,7 @@ _DATASETS = "docstrings", "trec", "polarity", "subjectivity", "mpqa", "snippets"
 _FITTED, _LONG = 2_000, {"docstrings": 1_200, "reuters": 1_200}  # documents to fit, of long ones fewer
 _LOOKED_AT = 2_000  # others of the training part, as far as there are
 _CASED = "docstrings", "trec"  # the only ones of these that have capitals
+_AVERAGED = 5  # epochs whose weights are averaged
 _CAPITALS = 4.0  # what says that a word has them, in standard deviations of its vector
 _FILE = results.HERE / "recipe.json"
 Floats = NDArray[np.floating]
@@ -60,6 +65,7 @@ class Idea(NamedTuple):
     letters: bool = False
     refitted: bool = False
     cased: bool = False
+    averaged: bool = False
 
 
 IDEAS = {
@@ -74,10 +80,27 @@ IDEAS = {
     "four heads": Idea(networks.FourHeads),
     "case": Idea(cased=True),
     "window 3": Idea(window=3),
+    "averaged weights": Idea(averaged=True),
 }
 
 
 _EARLIER = ("character n-grams",)  # of all words of a document, beside them in the SVM: rows of an earlier version
+
+
+class AveragedWeights(BestWeights):
+    """Keeps the mean of the weights after each of the last epochs, instead of the last ones."""
+
+    def __init__(self, network: nn.Module, stacked: bool) -> None:
+        super().__init__(network, stacked)
+        self._last: deque[dict[str, Tensor]] = deque(maxlen=_AVERAGED)
+
+    def keep(self, models: Sequence[int]) -> None:
+        """Keep the present weights, among the last; counters of steps stay as they are."""
+        self._last.append({name: value.detach().clone() for name, value in self._network.state_dict().items()})
+        self._kept = {
+            name: torch.stack([state[name] for state in self._last]).mean(0) if value.is_floating_point() else value
+            for name, value in self._last[-1].items()
+        }
 
 
 class Searched(MPADClassifier):
@@ -214,7 +237,8 @@ def _fitted(idea: Idea, seed: int, texts: list[str], labels: NDArray[Any], looke
     tokenizer = "kim-cased" if idea.cased else "auto"
     model = Searched(window=idea.window, tokenizer=tokenizer, random_state=seed, device="cpu", verbose=False)
     model.idea = idea
-    with patch.object(untrained, "make_vectors", cased if idea.cased else make_vectors):
+    kept = patch.object(loop, "BestWeights", AveragedWeights if idea.averaged else BestWeights)
+    with kept, patch.object(untrained, "make_vectors", cased if idea.cased else make_vectors):
         return model.fit(texts, labels)
 
 
