@@ -5,11 +5,11 @@ the network then learns from shuffled windows of them. What the parts count is f
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from mpad._labels import Labels
 from mpad._pipeline.document_model import DocumentModel
 from mpad._streaming.build import Counts, Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
 from mpad._streaming.options import StreamOptions
-from mpad._streaming.shards import Shard
 from mpad._streaming.windows import ShardedCorpus
 from mpad._text.streams import Columns, Piece, pieces_of
 from mpad._text.tokenizer import Tokenizer, as_tokenizer
@@ -43,6 +42,7 @@ from mpad.graph.packed import PackedGraphs, take_documents
 if TYPE_CHECKING:
     from mpad.estimators.classifier import MPADClassifier
 
+Kept = TypeVar("Kept")
 _SAMPLE = 50_000  # documents that rarity of words, and pairs, are learnt from
 _SHARD = 8_192  # documents
 _WORDS = 4_000_000  # words of documents that are in memory together, whatever their number
@@ -71,7 +71,7 @@ def fit_stream(
         shown = sink is None and processes.first and wants_bar(estimator.verbose)
         pieces = pieces_of(data, columns)
         tokenizer = as_tokenizer(estimator.tokenizer, _first_texts(pieces))
-        counts = _counted(pieces, tokenizer, options, processes, shown)
+        counts = _by_shares(count_corpus, tokenizer, pieces, options, processes, shown)
         labels = corpus_labels(counts)
         lanes = options.lanes_of(processes.size)
         vocabulary = corpus_vocabulary(counts, max(2, estimator.min_count))
@@ -84,7 +84,7 @@ def fit_stream(
 
         size = min(bounded(_SHARD, _WORDS // 2), max(1, counts.documents // (8 * lanes)))
         reading = Reading(tokenizer, estimator._by_sentence, model.graph_config, model.vocabulary, labels, size)
-        shards = _shards(pieces, reading, options, processes, shown)
+        shards = _by_shares(build_shards, reading, pieces, options, processes, shown)
         share = min(estimator.validation_fraction, bounded(options.most_held, _WORDS) / counts.documents)
         corpus = ShardedCorpus(shards, share, seed, lanes, bounded(options.window, _WORDS))
         held = corpus.held_out_documents()
@@ -119,27 +119,21 @@ def _first_texts(pieces: Sequence[Piece]) -> list[str]:
     raise InputError("the corpus holds no documents")
 
 
-def _counted(
-    pieces: Sequence[Piece], tokenizer: Tokenizer, options: StreamOptions, processes: Processes, shown: bool
-) -> Counts:
-    """The first pass: each process over its share of the pieces; then all read what was kept of each piece."""
+def _by_shares(
+    pass_over: Callable[[Sequence[Piece], Any, Path, int, bool], Kept],
+    how: Tokenizer | Reading,
+    pieces: Sequence[Piece],
+    options: StreamOptions,
+    processes: Processes,
+    shown: bool,
+) -> Kept:
+    """A pass over the text: each process over its share of the pieces; then all read what was kept of each piece."""
     if processes.size == 1:
-        return count_corpus(pieces, tokenizer, options.cache, options.workers, shown)
+        return pass_over(pieces, how, options.cache, options.workers, shown)
     own = [pieces[k] for k in processes.share(len(pieces))]
-    count_corpus(own, tokenizer, options.cache, options.workers, shown)
+    pass_over(own, how, options.cache, options.workers, shown)
     processes.wait()
-    return count_corpus(pieces, tokenizer, options.cache, 1)
-
-
-def _shards(
-    pieces: Sequence[Piece], reading: Reading, options: StreamOptions, processes: Processes, shown: bool
-) -> list[Shard]:
-    if processes.size == 1:
-        return build_shards(pieces, reading, options.cache, options.workers, shown)
-    own = [pieces[k] for k in processes.share(len(pieces))]
-    build_shards(own, reading, options.cache, options.workers, shown)
-    processes.wait()
-    return build_shards(pieces, reading, options.cache, 1)
+    return pass_over(pieces, how, options.cache, 1, False)
 
 
 def _fit_linear(
