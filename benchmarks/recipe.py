@@ -84,7 +84,9 @@ IDEAS = {
 }
 
 
-_EARLIER = ("character n-grams",)  # of all words of a document, beside them in the SVM: rows of an earlier version
+# Rows of versions that are not here: n-grams of all words of a document, beside them in the SVM; the SVM's features
+# scaled by naive Bayes, beside letters of words.
+_EARLIER = ("character n-grams", "naive Bayes")
 
 
 class AveragedWeights(BestWeights):
