@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad._labels import Labels
-from mpad._text.tokenizer import KimTokenizer, Tokenizer, UnicodeTokenizer
+from mpad._text.tokenizer import AUTO, KimTokenizer, Tokenizer, UnicodeTokenizer, as_tokenizer
 from mpad._text.vocabulary import EncodedCorpus
 from mpad.errors import DataWarning, InputError
 
@@ -73,7 +73,7 @@ def warn_of_words(texts: Sequence[str], corpus: EncodedCorpus, tokenizer: Tokeni
     with_text = [number for number in empty if texts[number].strip()]
     scripts = Counter(script for number in with_text[:_SAMPLE] for script in scripts_of(texts[number]))
     unread = ", ".join(script for script, _ in scripts.most_common(3))
-    cure = "tokenizer='unicode' (--tokenizer unicode) reads every script"
+    cure = "tokenizer='unicode-punctuation' (--tokenizer unicode-punctuation) reads every script"
     if texts and len(empty) == len(texts):
         why = f"the tokenizer '{tokenizer.name}' drops {unread}: {cure}" if unread else "all texts are empty"
         raise InputError(f"not one word is left of any of the {len(texts):,} documents: {why}")
@@ -160,15 +160,12 @@ def text_findings(texts: Sequence[str], labels: Sequence[str] | None) -> Iterato
     empty = [number for number, text in enumerate(texts) if not text.strip()]
     if empty:
         yield Finding("empty documents", len(empty), f"row {empty[0] + 1}", "drop them")
-    kim = KimTokenizer()
-    dropped = [number for number, text in enumerate(texts) if text.strip() and not kim.words(text)]
+    tokenizer = as_tokenizer(AUTO, texts)  # what a fit would take
+    dropped = [number for number, text in enumerate(texts) if text.strip() and not tokenizer.words(text)]
     if dropped:
-        yield Finding(
-            "documents of which the tokenizer 'kim' leaves no word",
-            len(dropped),
-            _cut(texts[dropped[0]]),
-            "--tokenizer unicode",
-        )
+        cure = "--tokenizer unicode-punctuation" if tokenizer.name == "kim" else "drop them"
+        what = f"documents of which the tokenizer '{tokenizer.name}' leaves no word"
+        yield Finding(what, len(dropped), _cut(texts[dropped[0]]), cure)
 
 
 def leaks(training: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:

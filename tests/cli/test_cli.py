@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -89,6 +90,12 @@ def test_explain_in_every_view(model, tmp_path):
     mpad("explain", model, "a ripe plum", "--out", tmp_path / "why.txt")
     assert "plum" in (tmp_path / "why.txt").read_text()
     assert "written to" in done.stderr and (tmp_path / "why.html").read_text().startswith("<!doctype html>")
+
+
+def test_letters_that_a_picture_cannot_show_are_one_line(model, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs mpad[plots]")
+    done = mpad("explain", model, "a plum 这个手机", "--out", tmp_path / "why.png")
+    assert done.stderr.count("\n") == 2 and "drawn as boxes" in done.stderr and "Glyph" not in done.stderr
 
 
 def test_info(model):
@@ -418,3 +425,17 @@ def test_occlusion_takes_out_a_word_wherever_it_stands(model):
     assert both[0]["weight"] == both[2]["weight"] and both[0]["weight"] != pytest.approx(one[0]["weight"])
     told = mpad(*arguments, "--unit", "edge", check=False)
     assert told.returncode == 1 and "no unit 'edge' here (known: word, occurrence)" in told.stderr
+
+
+def test_confusions_of_many_classes_fit_a_narrow_terminal(capsys, monkeypatch):
+    from mpad._cli.evaluate import _print_confusions
+
+    monkeypatch.setenv("COLUMNS", "80")
+    classes = [f"class number {k}" for k in range(20)]
+    matrix = np.diag(np.full(20, 22))
+    matrix[3, 4] = 7
+    _print_confusions(classes, matrix)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1].split("  ")[0] == "class number 3" and shown[-1].endswith(" 7") and "most frequent" in shown[1]
+    _print_confusions(classes[:3], matrix[:3, :3])
+    assert "confusion matrix" in capsys.readouterr().out

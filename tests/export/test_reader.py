@@ -40,8 +40,9 @@ def reader(tmp_path_factory):
         {"vectors": None},
         {"preset": "paper", "vectors": None, "tokenizer": "kim-cased"},
         {"window": 4, "directed": False, "weighting": "distance", "vectors": None},
+        {"tokenizer": "unicode-punctuation", "vectors": None},
     ],
-    ids=["pieces and potentials", "potentials", "case", "edges"],
+    ids=["pieces and potentials", "potentials", "case", "edges", "every script"],
 )
 def test_the_reader_says_what_mpad_says(options, reader, fruit_corpus, static_vectors, tmp_path):
     from mpad.export.onnx_folder import export_onnx

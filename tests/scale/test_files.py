@@ -275,3 +275,13 @@ def test_many_labels_are_lists_in_the_file(many, shards, tmp_path):
     table = pq.read_table(tasks[0].out)
     model = runtime.load(many)
     assert table["label"].to_pylist() == model.labels.named(model.predict(shards[1]["a"]))
+
+
+def test_folders_of_data_below_a_folder_are_not_left_out_silently(tmp_path):
+    for name in ("in/a.parquet", "in/year=2020/b.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"text": ["a plum"]}), tmp_path / name)
+    with pytest.raises(InputError, match=r"folders of data files.*year=2020/b\.parquet"):
+        make_tasks(str(tmp_path / "in"), tmp_path / "out")
+    shutil.rmtree(tmp_path / "in" / "year=2020")
+    assert len(make_tasks(str(tmp_path / "in"), tmp_path / "out")) == 1

@@ -248,3 +248,22 @@ def test_shards_give_back_what_was_packed_in_fewer_bytes(tmp_path, words):
         assert shard.path.stat().st_size < 0.6 * sum(
             getattr(graphs, field).nbytes for field in ("words", "source", "target", "weight", "count")
         )
+
+
+def test_an_interrupt_keeps_what_there_is(files, tmp_path):
+    def interrupt(report):
+        if report.epoch == 2:
+            raise KeyboardInterrupt
+
+    reading = StreamOptions(cache=tmp_path / "cache", workers=1)
+    model = MPADClassifier(**{**QUICK, "max_epochs": 9})
+    model.fit_stream(files, options=reading, sink=interrupt, keep_interrupted=True)
+    assert model.interrupted_ and model.n_iter_ == 2
+    with pytest.raises(KeyboardInterrupt):
+        MPADClassifier(**QUICK).fit_stream(files, options=reading, sink=interrupt)
+
+
+def test_texts_without_a_word_are_refused_in_one_line(tmp_path):
+    (tmp_path / "blank.csv").write_text("text,label\n" + ",x\n,y\n" * 3)
+    with pytest.raises(InputError, match="not one word is left of any of the 6 documents"):
+        fit(tmp_path / "blank.csv", tmp_path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from rich.console import Console
 
 from mpad._cli.inputs import LabelColumns, ModelFolder, OwnTokenizer, Separator, TextColumn, labelled
 from mpad._cli.output import Format, FormatOption, print_rows
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpad.estimators.calibration import Calibration
+
+_CONFUSIONS = 20  # that are listed where a matrix is too wide
 
 
 def run(
@@ -128,12 +131,26 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
         typer.echo(f"accuracy of the surest half of the answers  {half}")
     typer.echo("")
     print_rows(columns, rows, form)
-    typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
+    _print_confusions(classes, matrix)
+
+
+def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
+    """The matrix, or where that is wider than the terminal, its largest numbers beside the diagonal."""
     numbers = [str(number) for number in range(1, len(classes) + 1)]
+    cells = max(len(str(matrix.max())), len(numbers[-1])) + 2
+    if len(numbers[-1]) + max(map(len, classes)) + 4 + cells * len(classes) <= Console().width:
+        typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
+        rows = [[number, name, *map(int, row)] for number, name, row in zip(numbers, classes, matrix, strict=True)]
+        print_rows(["", "class", *numbers], rows, Format.table)
+        return
+    mistakes = np.where(np.eye(len(classes), dtype=bool), 0, matrix)
+    largest = [place for place in np.argsort(-mistakes, axis=None, kind="stable")[:_CONFUSIONS] if mistakes.flat[place]]
+    typer.echo("\nmost frequent confusions (a matrix of all classes is wider than this terminal: --plot draws it)")
+    pairs = (np.unravel_index(place, mistakes.shape) for place in largest)
     print_rows(
-        ["", "class", *numbers],
-        [[number, name, *map(int, row)] for number, name, row in zip(numbers, classes, matrix, strict=True)],
-        form,
+        ["true", "predicted", "documents"],
+        [[classes[true], classes[predicted], int(mistakes[true, predicted])] for true, predicted in pairs],
+        Format.table,
     )
 
 

@@ -201,7 +201,7 @@ def _show(explanation: "Explanation", view: View | None, out: Path | None, maste
 
     suffix = out.suffix.lower() if out is not None else ""
     if out is not None and view is None and suffix in _PICTURES:
-        explanation.to_figure().savefig(out)
+        _draw(explanation, out)
         typer.echo(f"written to {out}", err=True)
         return
     if view is None:
@@ -250,3 +250,19 @@ def _sample(texts: list[str], most: int) -> list[str]:
     import random
 
     return texts if len(texts) <= most else random.Random(0).sample(texts, most)
+
+
+def _draw(explanation: "Explanation", out: Path) -> None:
+    """Write a picture; of letters that its font has not, say so once."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        missing: list[str] = []
+        warnings.showwarning = lambda message, *rest, **named: missing.append(str(message))
+        explanation.to_figure().savefig(out)
+    for message in missing:
+        if not message.startswith("Glyph "):
+            warnings.warn(message, stacklevel=2)
+    if any(message.startswith("Glyph ") for message in missing):
+        typer.echo("letters that the picture's font does not have are drawn as boxes; .html shows them all", err=True)

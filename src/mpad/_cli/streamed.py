@@ -55,6 +55,7 @@ def run_stream(
         options=StreamOptions(**reading),
         checkpoint=checkpoint,
         resume=resume,
+        keep_interrupted=True,
     )
     classifier.set_params(verbose="auto")
     if not first:
@@ -63,7 +64,8 @@ def run_stream(
     classifier.save(out)
     checkpoint.unlink(missing_ok=True)
     n = classifier.card_["documents"]
-    typer.echo(f"{n:,} documents, {len(classifier.classes_)} classes; kept epoch {classifier.best_epoch_}", err=True)
+    kept = "interrupted; kept" if classifier.interrupted_ else "kept"
+    typer.echo(f"{n:,} documents, {len(classifier.classes_)} classes; {kept} epoch {classifier.best_epoch_}", err=True)
     for line in held_out_lines(classifier):
         typer.echo(line, err=True)
     typer.echo(f'saved to {out}; next: mpad predict {out} DATA, mpad explain {out} "some text"', err=True)

@@ -67,16 +67,14 @@ class MPADClassifier(TextClassifier):
         logits. How far they differ says how sure an answer is: `predict_proba(X, return_std=True)`.
     tokenizer : str or callable
         "auto": by the letters of X, "kim" (the paper's, for ASCII) or "unicode-punctuation" (every script, emoji); one
-        of these, "kim-cased", "unicode" (the same without commas and parentheses), or a function from a text to its
-        words.
+        of these, "kim-cased", "unicode" (without commas and parentheses), or a function from a text to its words.
     vectors : str, path, list of these, or None
         "auto": distilled from a sentence transformer that is installed (the extra "vectors"), else learnt. The name or
         folder of a Model2Vec or sentence-transformers model; a file of word vectors; "corpus": word2vec trained on X;
         several, side by side; None: learnt with the network.
     features : str or path
-        What a node starts from. "words": its word's vector. "minilm", or the folder of another sentence transformer:
-        the mean of the word's states in that, where it stands in this document (or sentence); `vectors` are not used.
-        Slower by orders of magnitude; the transformer is not saved with the model.
+        What a node starts from. "words": its word's vector. "minilm", or a sentence transformer's folder: the mean of
+        the word's states in that, in this document (or sentence): slower by orders of magnitude, and not saved.
     vector_size : int
         Width of vectors that are learnt or trained on X.
     extra_words : int
@@ -282,6 +280,7 @@ class MPADClassifier(TextClassifier):
         sink: Sink | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
+        keep_interrupted: bool = False,
     ) -> Self:
         """Learn from documents that need not fit into memory: Parquet, CSV, JSON lines, or a Hugging Face dataset.
 
@@ -293,7 +292,7 @@ class MPADClassifier(TextClassifier):
 
         named = label if label is None or isinstance(label, str) else tuple(label)
         columns = Columns(text, named, separator)
-        fit_stream(self, data, columns, options or StreamOptions(), sink, checkpoint, resume)
+        fit_stream(self, data, columns, options or StreamOptions(), sink, checkpoint, resume, keep_interrupted)
         return self
 
     def explain(self, text: str, label: Any = None, method: str = DEFAULT, unit: str = "occurrence") -> Explanation:

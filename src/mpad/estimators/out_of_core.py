@@ -25,7 +25,6 @@ from mpad._text.tokenizer import Tokenizer, as_tokenizer
 from mpad._training.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from mpad._training.device import find_device
 from mpad._training.examples import make_examples
-from mpad._training.loop import History
 from mpad._training.processes import Processes, join_processes
 from mpad._training.progress import Sink, epoch_bar, silent, wants_bar, with_bar
 from mpad._training.stream import Lesson, train_stream
@@ -57,8 +56,12 @@ def fit_stream(
     sink: Sink | None,
     checkpoint: str | Path | None,
     resume: bool,
+    keep_interrupted: bool = False,
 ) -> None:
-    """Fit the estimator; in each of several processes it ends with the same model."""
+    """Fit the estimator; in each of several processes it ends with the same model.
+
+    With `keep_interrupted`, an interrupt after an epoch ends training, in a single process, and keeps what there is.
+    """
     if estimator._members > 1:
         raise InputError("several members are trained on documents in memory alone; stream with members=1")
     if estimator._transformer is not None:
@@ -72,6 +75,8 @@ def fit_stream(
         pieces = pieces_of(data, columns)
         tokenizer = as_tokenizer(estimator.tokenizer, _first_texts(pieces))
         counts = _by_shares(count_corpus, tokenizer, pieces, options, processes, shown)
+        if not counts.words:
+            raise InputError(f"not one word is left of any of the {counts.documents:,} documents: all texts are empty")
         labels = corpus_labels(counts)
         lanes = options.lanes_of(processes.size)
         vocabulary = corpus_vocabulary(counts, max(2, estimator.min_count))
@@ -100,7 +105,9 @@ def fit_stream(
             kept = Checkpoint(Path(checkpoint), key, seed, saved)
         weights = _class_weights(estimator.class_weight, labels, counts)
         with epoch_bar() if shown else nullcontext(sink or silent) as watching:
-            history = _train(estimator, model, corpus, held, weights, mine, options, processes, kept, watching, seed)
+            task, lessons = _lessons(estimator, model, corpus, held, weights, mine, options, processes, seed)
+            shown_to = watching if processes.first else silent
+            history = train_stream(task, lessons, shown_to, kept, processes, keep_interrupted)
     logits = model.network_logits(held[0], np.arange(len(held[0])))
     fitted = None
     if linear is not None and known is not None:
@@ -163,7 +170,7 @@ def _fit_linear(
     return known, svms[0].average(corpus.lanes, processes, svms[1:])
 
 
-def _train(
+def _lessons(
     estimator: "MPADClassifier",
     model: DocumentModel,
     corpus: ShardedCorpus,
@@ -172,11 +179,9 @@ def _train(
     mine: Sequence[int],
     options: StreamOptions,
     processes: Processes,
-    checkpoint: Checkpoint | None,
-    sink: Sink,
     seed: int,
-) -> History:
-    """Train the model's network in place."""
+) -> tuple[Task, Callable[[int], Iterator[Lesson]]]:
+    """How to train the model's network, in place, and what it learns from in each epoch."""
     device = find_device(estimator.device)
     model.network.to(device)
     config = estimator._training_config(seed, sum(shard.documents for shard in corpus.shards))
@@ -195,8 +200,7 @@ def _train(
             examples = make_examples(model.tensors(window.graphs, device), everything, window.targets, weights)
             yield Lesson(examples, window.batches, window.before, window.documents)
 
-    task = Task(model.network, none, validation, config)
-    return train_stream(task, lessons, sink if processes.first else silent, checkpoint, processes)
+    return Task(model.network, none, validation, config), lessons
 
 
 def _class_weights(class_weight: Any, labels: Labels, counts: Counts) -> Any:

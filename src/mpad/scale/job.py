@@ -84,7 +84,14 @@ def make_tasks(data: str, out: Path) -> list[Task]:
     """A task for each file of a name, a folder or a pattern; all answers go to the folder `out`."""
     files = matching_files(data)
     if files[0].is_dir():
-        files = sorted(file for file in files[0].iterdir() if file.is_file() and _is_data(file))
+        folder = files[0]
+        files = sorted(file for file in folder.iterdir() if file.is_file() and _is_data(file))
+        below = sorted(one for one in folder.rglob("*") if one.parent != folder and one.is_file() and _is_data(one))
+        if below:
+            raise InputError(
+                f"{data}: holds folders of data files, too, which are not read ({below[0].relative_to(folder)}): score "
+                "each folder into one of its own, or name the files by a pattern"
+            )
         if not files:
             raise InputError(f"{data}: holds no data files ({', '.join(KINDS)})")
     tasks = [Task(file.absolute(), out.absolute() / f"{_base(file)}.parquet") for file in files]
