@@ -439,3 +439,8 @@ def test_confusions_of_many_classes_fit_a_narrow_terminal(capsys, monkeypatch):
     assert shown[-1].split("  ")[0] == "class number 3" and shown[-1].endswith(" 7") and "most frequent" in shown[1]
     _print_confusions(classes[:3], matrix[:3, :3])
     assert "confusion matrix" in capsys.readouterr().out
+
+
+def test_options_of_streams_are_refused_without_one(data, tmp_path):
+    done = mpad("fit", data, "--workers", "2", "--out", tmp_path / "m", check=False)
+    assert done.returncode == 1 and "--workers goes with --stream" in done.stderr and not (tmp_path / "m").exists()

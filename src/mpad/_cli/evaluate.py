@@ -76,7 +76,7 @@ def _documents(data: str, text: str | None, label: list[str] | None, separator: 
     from mpad._cli.progress import in_chunks
     from mpad._cli.streamed import streams
 
-    if streams(data, None):
+    if streams(data, None, {}):
         from mpad._text.streams import Columns, pieces_of
 
         named = label[0] if label and len(label) == 1 else tuple(label) if label else None

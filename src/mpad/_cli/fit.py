@@ -19,6 +19,7 @@ from mpad._cli.inputs import (
 from mpad._cli.streamed import run_stream, streams
 from mpad._text.contextual import WORDS
 from mpad._text.readers import Files
+from mpad.errors import InputError
 from mpad.estimators.presets import DEFAULT_PRESET
 from mpad.graph.build import GraphConfig
 from mpad.nn.config import MPADConfig
@@ -153,9 +154,9 @@ def run(
     if hint is not None:
         typer.echo(hint, err=True)
     data: Files = files[0] if len(files) == 1 else files
-    if streams(data, stream):
+    reading = given(cache=cache, workers=workers, epoch_documents=epoch_documents)
+    if streams(data, stream, reading):
         refused = given(model=None if model == "mpad" else model, validation=validation, test=test, add=add)
-        reading = given(cache=cache, workers=workers, epoch_documents=epoch_documents)
         run_stream(classifier, data, out, (text, label, separator), reading, resume, list(refused))
         return
     texts, labels = _corrected(labelled(data, text, label, "train", separator), add or [], separator)
@@ -185,8 +186,6 @@ def _corrected(
     documents: tuple[list[str], list[Any]], files: list[str], separator: str | None
 ) -> tuple[list[str], list[Any]]:
     """Documents with those of further files: a text that is there already takes its label from the last of them."""
-    from mpad.errors import InputError
-
     texts, labels = documents
     if not files:
         return texts, labels
@@ -225,7 +224,6 @@ def _train(
 ) -> str:
     """Fit, with a bar; what was kept, in words."""
     from mpad._training.progress import epoch_bar
-    from mpad.errors import InputError
     from mpad.estimators.text_classifier import TextClassifier
 
     if not isinstance(classifier, TextClassifier):

@@ -16,17 +16,24 @@ if TYPE_CHECKING:
 _LARGE = 1 << 30  # bytes
 
 
-def streams(data: Files, asked: bool | None) -> bool:
-    """Whether DATA is read from disk as training goes: where it is asked for or large, and under torchrun."""
+def streams(data: Files, asked: bool | None, reading: dict[str, Any]) -> bool:
+    """Whether DATA is read from disk as training goes: where it is asked for or large, and under torchrun.
+
+    `reading` are options that say how; elsewhere they are refused.
+    """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         if asked is False:
             raise InputError("several processes read DATA from disk as training goes: leave --no-stream out")
         return True
-    if asked is not None or (isinstance(data, str) and is_named(data)):
-        return bool(asked)
-    from mpad._text.streams import size_of
+    streamed = bool(asked)
+    if asked is None and not (isinstance(data, str) and is_named(data)):
+        from mpad._text.streams import size_of
 
-    return size_of(data) >= _LARGE
+        streamed = size_of(data) >= _LARGE
+    if reading and not streamed:
+        name = next(iter(reading)).replace("_", "-")
+        raise InputError(f"--{name} goes with --stream; these documents are read into memory")
+    return streamed
 
 
 def run_stream(
