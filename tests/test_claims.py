@@ -63,7 +63,8 @@ NOT_MEASURED = {
     "docs/how-to/large-corpora.md": {
         "from 1 GB on": "a limit, cli/inputs.py",
         ": 1 GB of text": "what was made up to be measured on",
-        "3 and 10 GB": "what the script can make up",
+        "; 3 GB of text": "what was made up to be measured on",
+        "10 GB of text": "what the script can make up",
     },
     "docs/how-to/serve.md": {"for 10 seconds": "a limit, server/workers.py", "within 5 seconds": "a limit"},
     "docs/results.md": {"99 % of them": "the percentile's name", "60 times the median": "a number of epochs"},
