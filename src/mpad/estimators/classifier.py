@@ -286,7 +286,7 @@ class MPADClassifier(TextClassifier):
 
         `data` is a file, a pattern such as "corpus/*.parquet", or a `datasets.Dataset`; `text`, `label` and `separator`
         name its columns as in `read_documents`. Packed graphs are kept on disk. Where `torchrun` has started several
-        processes, each learns from its share, and all end with the same model.
+        processes, each learns from its share, and all end with the same model. `keep_interrupted`: as of `fit`.
         """
         from mpad.estimators.out_of_core import fit_stream  # here: most never need it
 
