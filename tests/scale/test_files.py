@@ -283,5 +283,6 @@ def test_folders_of_data_below_a_folder_are_not_left_out_silently(tmp_path):
         pq.write_table(pa.table({"text": ["a plum"]}), tmp_path / name)
     with pytest.raises(InputError, match=r"folders of data files.*year=2020/b\.parquet"):
         make_tasks(str(tmp_path / "in"), tmp_path / "out")
-    shutil.rmtree(tmp_path / "in" / "year=2020")
+    assert len(make_tasks(str(tmp_path / "in"), tmp_path / "in" / "year=2020")) == 1, "answers of an earlier run"
+    (tmp_path / "in" / "year=2020").rename(tmp_path / "in" / "_temporary")
     assert len(make_tasks(str(tmp_path / "in"), tmp_path / "out")) == 1

@@ -256,13 +256,12 @@ def _draw(explanation: "Explanation", out: Path) -> None:
     """Write a picture; of letters that its font has not, say so once."""
     import warnings
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        missing: list[str] = []
-        warnings.showwarning = lambda message, *rest, **named: missing.append(str(message))
         explanation.to_figure().savefig(out)
-    for message in missing:
-        if not message.startswith("Glyph "):
-            warnings.warn(message, stacklevel=2)
-    if any(message.startswith("Glyph ") for message in missing):
+    glyphs = [str(one.message).startswith("Glyph ") for one in caught]
+    for one, is_glyph in zip(caught, glyphs, strict=True):
+        if not is_glyph:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if any(glyphs):
         typer.echo("letters that the picture's font does not have are drawn as boxes; .html shows them all", err=True)

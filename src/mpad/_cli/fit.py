@@ -16,7 +16,7 @@ from mpad._cli.inputs import (
     said,
     vector_option,
 )
-from mpad._cli.streamed import run_stream, streams
+from mpad._cli.streamed import kept_epoch, run_stream, streams
 from mpad._text.contextual import WORDS
 from mpad._text.readers import Files
 from mpad.errors import InputError
@@ -287,10 +287,8 @@ def _save(classifier: "TextClassifier | PlainClassifier", out: Path) -> None:
 
 
 def _kept(classifier: "TextClassifier") -> str:
-    stopped = "interrupted; kept" if classifier.interrupted_ else "kept"
-    best = classifier.history_[max(classifier.best_epoch_ - 1, 0)]
     if classifier.held_out_accuracy_:  # the next line has the whole model's
-        return f"{stopped} epoch {classifier.best_epoch_}"
-    held = classifier.card_["held_out"]
+        return kept_epoch(classifier)
+    best, held = classifier.history_[max(classifier.best_epoch_ - 1, 0)], classifier.card_["held_out"]
     on = f"{held:,} held-out documents" if held else "the training documents"
-    return f"{stopped} epoch {classifier.best_epoch_}, accuracy {best.validation_accuracy:.4f} on {on}"
+    return f"{kept_epoch(classifier)}, accuracy {best.validation_accuracy:.4f} on {on}"

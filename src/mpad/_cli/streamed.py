@@ -12,6 +12,7 @@ from mpad.errors import InputError
 
 if TYPE_CHECKING:
     from mpad.estimators.classifier import MPADClassifier
+    from mpad.estimators.text_classifier import TextClassifier
 
 _LARGE = 1 << 30  # bytes
 
@@ -71,8 +72,12 @@ def run_stream(
     classifier.save(out)
     checkpoint.unlink(missing_ok=True)
     n = classifier.card_["documents"]
-    kept = "interrupted; kept" if classifier.interrupted_ else "kept"
-    typer.echo(f"{n:,} documents, {len(classifier.classes_)} classes; {kept} epoch {classifier.best_epoch_}", err=True)
+    typer.echo(f"{n:,} documents, {len(classifier.classes_)} classes; {kept_epoch(classifier)}", err=True)
     for line in held_out_lines(classifier):
         typer.echo(line, err=True)
     typer.echo(f'saved to {out}; next: mpad predict {out} DATA, mpad explain {out} "some text"', err=True)
+
+
+def kept_epoch(classifier: "TextClassifier") -> str:
+    """Which epoch's weights a model has, in words."""
+    return f"{'interrupted; kept' if classifier.interrupted_ else 'kept'} epoch {classifier.best_epoch_}"

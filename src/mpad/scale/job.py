@@ -84,16 +84,7 @@ def make_tasks(data: str, out: Path) -> list[Task]:
     """A task for each file of a name, a folder or a pattern; all answers go to the folder `out`."""
     files = matching_files(data)
     if files[0].is_dir():
-        folder = files[0]
-        files = sorted(file for file in folder.iterdir() if file.is_file() and _is_data(file))
-        below = sorted(one for one in folder.rglob("*") if one.parent != folder and one.is_file() and _is_data(one))
-        if below:
-            raise InputError(
-                f"{data}: holds folders of data files, too, which are not read ({below[0].relative_to(folder)}): score "
-                "each folder into one of its own, or name the files by a pattern"
-            )
-        if not files:
-            raise InputError(f"{data}: holds no data files ({', '.join(KINDS)})")
+        files = _files_of(files[0], out)
     tasks = [Task(file.absolute(), out.absolute() / f"{_base(file)}.parquet") for file in files]
     _check_apart(tasks)
     try:
@@ -105,6 +96,23 @@ def make_tasks(data: str, out: Path) -> list[Task]:
         raise InputError(f"{foreign[0]} is there already, and mpad predict did not write it; choose another folder")
     clear_temporary(temporary_files(out))
     return tasks
+
+
+def _files_of(folder: Path, out: Path) -> list[Path]:
+    """The data files of a folder; refused where folders in it hold others, but for answers and hidden ones."""
+    every = sorted(file for file in folder.rglob("*") if file.is_file() and _is_data(file))
+    files = [file for file in every if file.parent == folder]
+    for file in every:
+        way = file.relative_to(folder)
+        hidden = any(part.startswith((".", "_")) for part in way.parts)
+        if file.parent != folder and not hidden and not file.resolve().is_relative_to(out.resolve()):
+            raise InputError(
+                f"{folder}: holds folders of data files, too, which are not read ({way}): score each folder into one "
+                "of its own, or name the files by a pattern"
+            )
+    if not files:
+        raise InputError(f"{folder}: holds no data files ({', '.join(KINDS)})")
+    return files
 
 
 def _check_apart(tasks: Sequence[Task]) -> None:
