@@ -293,6 +293,25 @@ def test_odd_options_are_one_line(mpad, data, tmp_path, arguments, said):
     assert code == 1 and said in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fit"], "mpad: Missing argument 'DATA...'; see mpad fit --help"),
+        (["fit", "d.csv", "--window", "x"], "mpad: Invalid value for '--window'"),
+        (["predict", "--nothing"], "mpad: No such option: --nothing; see mpad predict --help"),
+        (["nothing"], "mpad: No such command 'nothing'; see mpad --help"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(mpad, arguments, said):
+    code, out, err = mpad(*arguments)
+    assert code == 2 and err.startswith(said) and err.count("\n") == 1 and out == ""
+
+
+def test_without_arguments_there_is_help(mpad):
+    code, out, err = mpad()
+    assert code == 2 and "Usage: mpad" in out and err == ""
+
+
 def test_a_link_that_leads_to_itself(mpad, data, tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     code, _, err = mpad("fit", data, "--out", tmp_path / "loop", *QUICK)

@@ -42,6 +42,10 @@ def test_keywords_phrases_and_a_summary():
     assert [(one.text, one.weight) for one in explanation.keywords(2)] == [("moving", 3.5), ("film", 1.0)]
     assert explanation.keywords()[0].spans == ((2, 8), (20, 26))
     assert [one.text for one in explanation.phrases()] == ["moving film"]  # a full stop is five times as strong
+    together = [WordWeight(word, k, k + 1, 0, 1.0) for k, word in enumerate("很好看")]
+    assert (
+        Explanation("很好看", "y", "y", {"y": 1.0}, "gradients", tuple(together), (), ()).phrases()[0].text == "很好看"
+    )
     sentences = [SentenceWeight(0, 3, 0.2), SentenceWeight(4, 6, 0.9), SentenceWeight(7, 9, 0.5)]
     assert [one.start for one in made(*[0.0] * 8, sentences=sentences).summary(2)] == [4, 7]
     assert made(*[-1.0] * 8).keywords() == made(*[-1.0] * 8).phrases() == []

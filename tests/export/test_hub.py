@@ -115,3 +115,15 @@ def test_what_is_neither_a_folder_nor_a_name_is_refused(name, trained, tmp_path,
 def test_a_repository_that_is_not_there_is_one_line(hub):
     with pytest.raises(StoreError, match="me/none: .*downloaded: LocalEntryNotFoundError: no such repository"):
         MPADClassifier.from_pretrained("me/none")
+
+
+def test_no_network_is_one_line(trained, hub, monkeypatch):
+    huggingface_hub, httpx = pytest.importorskip("huggingface_hub"), pytest.importorskip("httpx")
+
+    def unreachable(*given, **options):
+        raise httpx.ConnectError("Name or service not known")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", unreachable)
+    if httpx.HTTPError in huggingface_hub.errors.HfHubHTTPError.__mro__:
+        with pytest.raises(StoreError, match="me/x: cannot be uploaded: ConnectError: .*; is there a network"):
+            trained.push_to_hub("me/x")

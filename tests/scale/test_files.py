@@ -73,6 +73,8 @@ def test_the_command_scores_files_of_every_form_and_skips_what_is_done(model, sh
     again = mpad(model, folder, out, "--workers", 2)
     assert f"4 of 4 files are done already in {out}" in again.stderr and again.returncode == 0
     assert before == {file: file.stat().st_mtime_ns for file in out.iterdir()}
+    other = mpad(model, folder, out, "--workers", 2, "--top", 2)
+    assert f"4 files of answers in {out} are of another model, other settings" in other.stderr
 
 
 def test_only_the_same_input_model_and_settings_count_as_done(model, many, shards, tmp_path):

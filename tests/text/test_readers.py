@@ -89,7 +89,7 @@ def test_labels_may_be_missing_for_prediction(tmp_path):
         ("d.csv", b"", "the file is empty"),
         ("d.csv", b"a,b\n1,2\n", "no column of text among a, b; name it with --text"),
         ("d.csv", b"text,b\n1,2\n", "no column of labels among text, b; name it with --label"),
-        ("d.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', r"d.jsonl, line 2: not JSON"),
+        ("d.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', r"d.jsonl, line 2: not JSON: .* \(column 10\)"),
         ("d.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', r"line 2: no 'label' in this object"),
         ("d.jsonl", b'{"text": 3, "label": 1}\n', r"line 1: 'text' is not a string"),
         ("d.jsonl", b"[1]\n", r"item 1: expected a JSON object, found int"),

@@ -23,6 +23,10 @@ app = typer.Typer(
 )
 
 
+# What is wrong with a command line: options, arguments, commands. Of these typer names this one alone.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
 def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"mpad {__version__}")
@@ -45,17 +49,19 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Run a command; an error of ours, or of the file system, is one line and exit code 1, never a traceback."""
+    """Run a command; an error is one line, never a traceback: exit code 2 of a command line that is wrong, else 1."""
     warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # half a surrogate pair, or an alphabet that the terminal has not
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except _UsageError as error:
+        sys.exit(_wrong_usage(error))
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
         sys.exit(0)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except (MPADError, OSError) as error:
         _say(str(error))
@@ -63,6 +69,15 @@ def main() -> None:
     except MemoryError:
         _say("this takes more memory than the machine has: give fewer or shorter documents, or a smaller network")
         sys.exit(1)
+
+
+def _wrong_usage(error: Any) -> int:
+    """Say what is wrong with a command line, and where help is; nothing where nothing was asked: help is there then."""
+    said = error.format_message().strip()
+    if said:
+        asked = error.ctx.command_path if error.ctx is not None else "mpad"
+        _say(f"{said.rstrip('.')}; see {asked} --help")
+    return int(error.exit_code)
 
 
 def _say(line: str) -> None:

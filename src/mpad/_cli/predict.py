@@ -120,6 +120,10 @@ def _score(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Task]], It
     folder = tasks[0].out.parent
     if len(left) < len(tasks):
         typer.echo(f"{len(tasks) - len(left):,} of {len(tasks):,} files are done already in {folder}", err=True)
+    older = sum(task.out.exists() for task in left)
+    if older:
+        said = f"{older:,} files of answers in {folder} are of another model, other settings or other documents"
+        typer.echo(f"{said}, and are replaced", err=True)
     rows, failed = 0, 0
     from mpad._cli.progress import file_bar
 

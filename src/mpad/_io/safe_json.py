@@ -12,7 +12,8 @@ def parse_json(text: str, wrong: Callable[[str], Exception]) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise wrong(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
+        line = f"line {error.lineno}, " if "\n" in text else ""
+        raise wrong(f"{error.msg} ({line}column {error.colno})") from None
     except RecursionError:
         raise wrong(f"lists and objects inside one another, thousands deep; at most {_DEEPEST} make sense") from None
     except ValueError as error:  # a number of thousands of digits

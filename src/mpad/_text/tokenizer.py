@@ -252,7 +252,7 @@ def as_tokenizer(
         if ":" in choice:  # module:function, by the caller's own word
             return CallableTokenizer(_imported(choice))
         raise InputError(
-            f"no tokenizer '{choice}' (known: {', '.join([AUTO, *TOKENIZERS])}; "
+            f"no tokenizer '{choice}' (known: {', '.join([AUTO, *(name for name in TOKENIZERS if ':' not in name)])}; "
             "or give a function from a text to its words, or its name as module:function)"
         )
     if callable(choice):

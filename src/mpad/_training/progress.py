@@ -79,7 +79,13 @@ def epoch_bar(networks: int = 1) -> Iterator[Sink]:
 
     console = Console(stderr=True)
     if not console.is_terminal and not console.is_jupyter:
-        yield lambda report: console.print(str(report), highlight=False)
+        said: list[str] = ["the network alone; validation: its accuracy on held-out documents, * the best so far"]
+
+        def say(report: EpochReport) -> None:
+            console.print("\n".join([*said, str(report)]), highlight=False, soft_wrap=True)
+            said.clear()
+
+        yield say
         return
     with Progress(*bar_columns("training"), console=console) as progress:
         task = progress.add_task("training", total=None, said="reading text and vectors …")

@@ -32,7 +32,13 @@ def phrases(explanation: Explanation, n: int = 5) -> list[Keyword]:
             continue
         follows = runs and before is not None and runs[-1][-1] is before and before.sentence == word.sentence
         runs[-1].append(word) if follows else runs.append([word])
-    return _ranked([(" ".join(shown(word.word) for word in run), run) for run in runs if len(run) > 1], n)
+    return _ranked([(_written(run), run) for run in runs if len(run) > 1], n)
+
+
+def _written(run: list[WordWeight]) -> str:
+    """Words as they stand in the text: with a space between, unless there is nothing (parts of "don't"; Chinese)."""
+    rest = ((" " if before.end < word.start else "") + shown(word.word) for before, word in pairwise(run))
+    return shown(run[0].word) + "".join(rest)
 
 
 def summary(explanation: Explanation, n: int = 3) -> list[SentenceWeight]:

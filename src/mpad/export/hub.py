@@ -116,8 +116,11 @@ def _plain(value: object) -> str:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    return require("huggingface_hub.errors", extra="hub").HfHubHTTPError, OSError, ValueError
+    """What may go wrong: what the hub answers; what the library that speaks HTTP says, of which that is a kind."""
+    return *require("huggingface_hub.errors", extra="hub").HfHubHTTPError.__bases__, OSError, ValueError
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    unanswered = type(error).__name__ in {"ConnectError", "ConnectTimeout", "ConnectionError"}
+    return f"{said}; is there a network?" if unanswered else said
