@@ -29,14 +29,17 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/mpad demo
 
+# A process on each core.
+CORES := $(shell nproc 2> /dev/null || echo 2)
+TEST := $(BIN)/pytest -n $(CORES) --dist loadfile
 test: lint types
-	$(BIN)/pytest -m 'not slow'
+	$(TEST) -m 'not slow'
 	$(MAKE) test-plain
 
 # What compiled code computes has a plain form beside it, which runs where there is no compiler.
 CORE := tests/text tests/graph tests/ops tests/nn tests/models tests/training tests/runtime tests/pipeline
 test-plain: $(READY)
-	MPAD_NATIVE=off $(BIN)/pytest $(CORE)
+	MPAD_NATIVE=off $(TEST) $(CORE)
 
 test-scale: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'

@@ -11,7 +11,10 @@ from mpad import MPADClassifier
 from mpad._text.readers import Documents
 from mpad.datasets.files import write_dataset
 
-torch.set_num_threads(2)
+_BESIDE_OTHERS = "PYTEST_XDIST_WORKER" in os.environ  # a process on each core; threads of several crawl
+torch.set_num_threads(1 if _BESIDE_OTHERS else 2)
+if _BESIDE_OTHERS:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of commands that tests run
 os.environ.setdefault("MPAD_AUTO_VECTORS", "none")  # what is distilled has tests of its own; others need not wait
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # runs the GPU's kernels here; read when Triton is first imported

@@ -67,6 +67,11 @@ def warn_of_labels(labels: Labels, y: NDArray[Any]) -> None:
             _warn(f"{finding.what}: {finding.example}; {finding.cure}")
 
 
+def no_words(documents: int, why: str = "all texts are empty") -> InputError:
+    """The error of a corpus without words."""
+    return InputError(f"not one word is left of any of the {documents:,} documents: {why}")
+
+
 def warn_of_words(texts: Sequence[str], corpus: EncodedCorpus, tokenizer: Tokenizer) -> None:
     """Refuse documents of which no word is left; warn where a tokenizer drops much of a script."""
     empty = np.flatnonzero(np.diff(corpus.sentence_start[corpus.document_start]) == 0).tolist()
@@ -75,8 +80,8 @@ def warn_of_words(texts: Sequence[str], corpus: EncodedCorpus, tokenizer: Tokeni
     unread = ", ".join(script for script, _ in scripts.most_common(3))
     cure = "tokenizer='unicode-punctuation' (--tokenizer unicode-punctuation) reads every script"
     if texts and len(empty) == len(texts):
-        why = f"the tokenizer '{tokenizer.name}' drops {unread}: {cure}" if unread else "all texts are empty"
-        raise InputError(f"not one word is left of any of the {len(texts):,} documents: {why}")
+        dropped = f"the tokenizer '{tokenizer.name}' drops {unread}: {cure}"
+        raise no_words(len(texts), dropped) if unread else no_words(len(texts))
     if unread:
         _warn(f"{len(with_text):,} documents are left without a word: '{tokenizer.name}' drops {unread}; {cure}")
         return

@@ -5,7 +5,12 @@ from mpad._io.safe_json import parse_json, read_json
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{", "line 1, column 2"), ("[" * 10**6, "thousands deep"), ("1" * 5000, "Exceeds the limit")],
+    [
+        ("{", r"\(column 2"),
+        ("{\n", "line 2, column 1"),
+        ("[" * 10**6, "thousands deep"),
+        ("1" * 5000, "Exceeds the limit"),
+    ],
 )
 def test_whatever_python_refuses_is_one_error(text, said):
     with pytest.raises(LookupError, match=said):

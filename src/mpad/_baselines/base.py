@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mpad._extras import require
 from mpad._inputs import as_examples, as_texts
-from mpad._inspection import warn_of_labels
+from mpad._inspection import no_words, warn_of_labels
 from mpad._io.tensors import Arrays
 from mpad._labels import Labels, label_names, learn_labels
 from mpad._pipeline.store import as_json
@@ -69,7 +69,7 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         warn_of_labels(self.labels_, truth)
         self.tokenizer_ = as_tokenizer("auto", texts)
         if self.reads_words and not any(map(self.tokenizer_.words, texts)):
-            raise InputError(f"not one word is left of any of the {len(texts):,} documents: all texts are empty")
+            raise no_words(len(texts))
         self.classes_ = self.labels_.classes
         self._learn(texts, self.labels_.encode(truth), len(self.labels_))
         self.card_ = model_card(documents=len(texts))

@@ -7,7 +7,7 @@ the network then learns from shuffled windows of them. What the parts count is f
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad._inputs import as_seed
+from mpad._inspection import no_words
 from mpad._labels import Labels
 from mpad._pipeline.document_model import DocumentModel
 from mpad._streaming.build import Counts, Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
@@ -74,9 +75,10 @@ def fit_stream(
         shown = sink is None and processes.first and wants_bar(estimator.verbose)
         pieces = pieces_of(data, columns)
         tokenizer = as_tokenizer(estimator.tokenizer, _first_texts(pieces))
-        counts = _by_shares(count_corpus, tokenizer, pieces, options, processes, shown)
+        fit = _Fit(estimator, options, processes, seed, shown)
+        counts = fit.by_shares(count_corpus, tokenizer, pieces)
         if not counts.words:
-            raise InputError(f"not one word is left of any of the {counts.documents:,} documents: all texts are empty")
+            raise no_words(counts.documents)
         labels = corpus_labels(counts)
         lanes = options.lanes_of(processes.size)
         vocabulary = corpus_vocabulary(counts, max(2, estimator.min_count))
@@ -89,13 +91,12 @@ def fit_stream(
 
         size = min(bounded(_SHARD, _WORDS // 2), max(1, counts.documents // (8 * lanes)))
         reading = Reading(tokenizer, estimator._by_sentence, model.graph_config, model.vocabulary, labels, size)
-        shards = _by_shares(build_shards, reading, pieces, options, processes, shown)
+        shards = fit.by_shares(build_shards, reading, pieces)
         share = min(estimator.validation_fraction, bounded(options.most_held, _WORDS) / counts.documents)
         corpus = ShardedCorpus(shards, share, seed, lanes, bounded(options.window, _WORDS))
         held = corpus.held_out_documents()
-        mine = list(processes.share(lanes))
         sample, words = bounded(_SAMPLE, 2 * _WORDS), model.vocabulary.words
-        known, linear = _fit_linear(estimator, corpus, labels, words, sample, mine, processes, seed, shown)
+        known, linear = fit.linear(corpus, labels, words, sample)
         kept = None
         if checkpoint is not None:
             key = fingerprint(
@@ -105,7 +106,7 @@ def fit_stream(
             kept = Checkpoint(Path(checkpoint), key, seed, saved)
         weights = _class_weights(estimator.class_weight, labels, counts)
         with epoch_bar() if shown else nullcontext(sink or silent) as watching:
-            task, lessons = _lessons(estimator, model, corpus, held, weights, mine, options, processes, seed)
+            task, lessons = fit.lessons(model, corpus, held, weights)
             shown_to = watching if processes.first else silent
             history = train_stream(task, lessons, shown_to, kept, processes, keep_interrupted)
     logits = model.network_logits(held[0], np.arange(len(held[0])))
@@ -128,81 +129,74 @@ def _first_texts(pieces: Sequence[Piece]) -> list[str]:
     raise InputError(f"{where}: no documents in it; expected rows below the names of columns")
 
 
-def _by_shares(
-    pass_over: Callable[[Sequence[Piece], Any, Path, int, bool], Kept],
-    how: Tokenizer | Reading,
-    pieces: Sequence[Piece],
-    options: StreamOptions,
-    processes: Processes,
-    shown: bool,
-) -> Kept:
-    """A pass over the text: each process over its share of the pieces; then all read what was kept of each piece."""
-    if processes.size == 1:
-        return pass_over(pieces, how, options.cache, options.workers, shown)
-    own = [pieces[k] for k in processes.share(len(pieces))]
-    pass_over(own, how, options.cache, options.workers, shown)
-    processes.wait()
-    return pass_over(pieces, how, options.cache, 1, False)
+@dataclass(frozen=True)
+class _Fit:
+    """A fit in one process, or in one of several: what its steps have in common."""
 
+    estimator: "MPADClassifier"
+    options: StreamOptions
+    processes: Processes
+    seed: int
+    shown: bool  # whether this process shows its progress
 
-def _fit_linear(
-    estimator: "MPADClassifier",
-    corpus: ShardedCorpus,
-    labels: Labels,
-    words: Sequence[str],
-    sample: int,
-    mine: Sequence[int],
-    processes: Processes,
-    seed: int,
-    shown: bool,
-) -> tuple[Known | None, tuple[NDArray[np.float64], NDArray[np.float64]] | None]:
-    """Which words and pairs count, and an SVM's weights for them; nothing where the model has no linear part."""
-    if not estimator._wants_potentials:
-        return None, None
-    known = learn_known(*corpus.sample(sample), len(words), words, MOST_PAIRS)
-    documents = sum(shard.documents for shard in corpus.shards)
-    svms = []
-    epochs = [-1 - turn for turn in range(min(_MOST_PASSES, max(1, _PASSED // documents)))]
-    total = sum(corpus.rounds(epoch) for epoch in epochs)
-    for lane in mine:
-        svm = StreamedSVM(known, len(labels), labels.multilabel, documents // corpus.lanes, seed)
-        windows = (window for epoch in epochs for window in corpus.windows(epoch, 128, [lane]))
-        svm.learn_from(with_bar(windows, "windows fitted linearly", total, shown))
-        svms.append(svm)
-    return known, svms[0].average(corpus.lanes, processes, svms[1:])
+    def by_shares(
+        self,
+        pass_over: Callable[[Sequence[Piece], Any, Path, int, bool], Kept],
+        how: Tokenizer | Reading,
+        pieces: Sequence[Piece],
+    ) -> Kept:
+        """A pass over the text: each process over its share of the pieces; then all read what was kept of each."""
+        cache, workers = self.options.cache, self.options.workers
+        if self.processes.size == 1:
+            return pass_over(pieces, how, cache, workers, self.shown)
+        own = [pieces[k] for k in self.processes.share(len(pieces))]
+        pass_over(own, how, cache, workers, self.shown)
+        self.processes.wait()
+        return pass_over(pieces, how, cache, 1, False)
 
+    def linear(
+        self, corpus: ShardedCorpus, labels: Labels, words: Sequence[str], sample: int
+    ) -> tuple[Known | None, tuple[NDArray[np.float64], NDArray[np.float64]] | None]:
+        """Which words and pairs count, and an SVM's weights for them; nothing where the model has no linear part."""
+        if not self.estimator._wants_potentials:
+            return None, None
+        known = learn_known(*corpus.sample(sample), len(words), words, MOST_PAIRS)
+        documents = sum(shard.documents for shard in corpus.shards)
+        svms = []
+        epochs = [-1 - turn for turn in range(min(_MOST_PASSES, max(1, _PASSED // documents)))]
+        total = sum(corpus.rounds(epoch) for epoch in epochs)
+        for lane in self.processes.share(corpus.lanes):
+            svm = StreamedSVM(known, len(labels), labels.multilabel, documents // corpus.lanes, self.seed)
+            windows = (window for epoch in epochs for window in corpus.windows(epoch, 128, [lane]))
+            svm.learn_from(with_bar(windows, "windows fitted linearly", total, self.shown))
+            svms.append(svm)
+        return known, svms[0].average(corpus.lanes, self.processes, svms[1:])
 
-def _lessons(
-    estimator: "MPADClassifier",
-    model: DocumentModel,
-    corpus: ShardedCorpus,
-    held: tuple[PackedGraphs, NDArray[Any]],
-    class_weight: Any,
-    mine: Sequence[int],
-    options: StreamOptions,
-    processes: Processes,
-    seed: int,
-) -> tuple[Task, Callable[[int], Iterator[Lesson]]]:
-    """How to train the model's network, in place, and what it learns from in each epoch."""
-    device = find_device(estimator.device)
-    model.network.to(device)
-    config = estimator._training_config(seed, sum(shard.documents for shard in corpus.shards))
-    if options.epoch_documents is not None and estimator.max_epochs == "auto":
-        whole = estimator._training_config(seed, options.epoch_documents)
-        config = replace(config, max_epochs=whole.max_epochs)
-    nothing = take_documents(held[0], np.zeros(0, np.int64))
-    none = make_examples(model.tensors(nothing, device), np.zeros(0, np.int64), held[1][:0])
-    checked = np.array(processes.share(len(held[0])), np.int64)
-    validation = make_examples(model.tensors(held[0], device), checked, held[1])
+    def lessons(
+        self, model: DocumentModel, corpus: ShardedCorpus, held: tuple[PackedGraphs, NDArray[Any]], class_weight: Any
+    ) -> tuple[Task, Callable[[int], Iterator[Lesson]]]:
+        """How to train the model's network, in place, and what it learns from in each epoch."""
+        estimator, epoch_documents = self.estimator, self.options.epoch_documents
+        device = find_device(estimator.device)
+        model.network.to(device)
+        config = estimator._training_config(self.seed, sum(shard.documents for shard in corpus.shards))
+        if epoch_documents is not None and estimator.max_epochs == "auto":
+            whole = estimator._training_config(self.seed, epoch_documents)
+            config = replace(config, max_epochs=whole.max_epochs)
+        nothing = take_documents(held[0], np.zeros(0, np.int64))
+        none = make_examples(model.tensors(nothing, device), np.zeros(0, np.int64), held[1][:0])
+        checked = np.array(self.processes.share(len(held[0])), np.int64)
+        validation = make_examples(model.tensors(held[0], device), checked, held[1])
+        mine = list(self.processes.share(corpus.lanes))
 
-    def lessons(epoch: int) -> Iterator[Lesson]:
-        for window in corpus.windows(epoch, config.batch_size, mine, options.epoch_documents):
-            weights = model.labels.weights(class_weight, window.targets)
-            everything = np.arange(len(window.graphs))
-            examples = make_examples(model.tensors(window.graphs, device), everything, window.targets, weights)
-            yield Lesson(examples, window.batches, window.before, window.documents)
+        def lessons(epoch: int) -> Iterator[Lesson]:
+            for window in corpus.windows(epoch, config.batch_size, mine, epoch_documents):
+                weights = model.labels.weights(class_weight, window.targets)
+                everything = np.arange(len(window.graphs))
+                examples = make_examples(model.tensors(window.graphs, device), everything, window.targets, weights)
+                yield Lesson(examples, window.batches, window.before, window.documents)
 
-    return Task(model.network, none, validation, config), lessons
+        return Task(model.network, none, validation, config), lessons
 
 
 def _class_weights(class_weight: Any, labels: Labels, counts: Counts) -> Any:
