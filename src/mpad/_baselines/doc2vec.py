@@ -38,7 +38,9 @@ class Doc2Vec(ProbableClassifier):
     def _learn(self, texts: list[str], targets: NDArray[Any], n_classes: int) -> None:
         gensim = require("gensim.models.doc2vec", extra="baselines")
         words = [self.tokenizer_.words(text) for text in texts]
-        tagged = [gensim.TaggedDocument(own, [number]) for number, own in enumerate(words)]
+        # Shuffled: where all documents of a class come first, words learn to be of the class that came last.
+        order = np.random.default_rng(self.seed).permutation(len(words)).tolist()
+        tagged = [gensim.TaggedDocument(words[number], [number]) for number in order]
         self.models_ = {name: self._model(dm, documents=tagged) for name, dm in _KINDS.items()}
         inferred = self._infer(words)
         mean, spread = inferred.mean(0), inferred.std(0).clip(min=1e-12)
