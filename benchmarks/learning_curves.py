@@ -132,7 +132,15 @@ _TITLES = {"mpad": "**MPAD**", "tfidf-svm": "TF-IDF + linear SVM", "minilm-lr": 
 _EXPLAINS = {
     "tfidf-svm": "its weights, read by hand",
     "linear-stack": "nothing",
-    "mpad": "words, pairs, sentences, adding up to the answer",
+    "mpad": "words, pairs, sentences",
+}
+
+
+_TITLES = {
+    "mpad": "**MPAD**",
+    "tfidf-svm": "TF-IDF + linear SVM",
+    "linear-stack": "linear-stack (the SVM's scores and mean word vectors, into a regression)",
+    "minilm-lr": "MiniLM + regression",
 }
 
 
@@ -145,7 +153,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     for model in (*_PLAIN, "setfit", "mpad"):
         own = [row for row in rows if row["model"] == model]
         by_size = [[row["accuracy"] for row in own if row["per_class"] == size] for size in _SIZES]
-        cells = [f"{np.mean(each):.1f}" if each else "" for each in by_size]
+        cells = [f"{np.mean(each):.1f}" if each else "not run" for each in by_size]
         largest = max((row["per_class"] for row in own), default=0)
         seconds = [row["cpu_seconds"] for row in own if row["per_class"] == largest and row["seed"] == 0]
         if model == "setfit" and own:
@@ -154,9 +162,7 @@ def table(rows: list[dict[str, Any]]) -> str:
                 r["accuracy"] for r in rows if r["model"] == "mpad" and r["dataset"] in on and r["per_class"] == _FEW
             ]
             cells[0] += f" ({len(on)} datasets; there MPAD {np.mean(same):.1f})"
-        name = {"mpad": "**MPAD**", "tfidf-svm": "TF-IDF + linear SVM", "minilm-lr": "MiniLM + regression"}.get(
-            model, model
-        )
+        name = _TITLES.get(model, model)
         cost = f"{np.mean(seconds):.1f}" if seconds else ""
         lines.append(f"| {name} | {' | '.join(cells)} | {cost} | {_EXPLAINS.get(model, 'nothing')} |")
     return "\n".join(lines) + "\n"

@@ -20,7 +20,7 @@ def environment() -> dict[str, str]:
 
 
 def show_versions() -> None:
-    """Print versions, and which way the numbers take here."""
+    """Print versions, and what computes here: compiled or plain code, threads, GPU."""
     facts = environment()
     widest = max(map(len, facts))
     print("\n".join(f"{name:<{widest}}  {said}" for name, said in facts.items()))  # noqa: T201, it is what it is for

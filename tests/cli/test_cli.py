@@ -444,3 +444,5 @@ def test_confusions_of_many_classes_fit_a_narrow_terminal(capsys, monkeypatch):
 def test_options_of_streams_are_refused_without_one(data, tmp_path):
     done = mpad("fit", data, "--workers", "2", "--out", tmp_path / "m", check=False)
     assert done.returncode == 1 and "--workers goes with --stream" in done.stderr and not (tmp_path / "m").exists()
+    done = mpad("fit", data, "--stream", "--keep-examples", "--out", tmp_path / "m", check=False)
+    assert done.returncode == 1 and "--keep-examples is for documents in memory" in done.stderr

@@ -156,7 +156,8 @@ def run(
     data: Files = files[0] if len(files) == 1 else files
     reading = given(cache=cache, workers=workers, epoch_documents=epoch_documents)
     if streams(data, stream, reading):
-        refused = given(model=None if model == "mpad" else model, validation=validation, test=test, add=add)
+        named, examples = None if model == "mpad" else model, keep_examples or None
+        refused = given(model=named, validation=validation, test=test, add=add, keep_examples=examples)
         run_stream(classifier, data, out, (text, label, separator), reading, resume, list(refused))
         return
     texts, labels = _corrected(labelled(data, text, label, "train", separator), add or [], separator)

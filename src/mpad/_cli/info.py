@@ -18,7 +18,7 @@ def run(
 ) -> None:
     """Describe a fitted model: classes, vocabulary, network, format, when and on what it was trained, and how well.
 
-    Without a model: versions, and which way the numbers take here (compiled code, threads, GPU, precision).
+    Without a model: versions, and what computes here (compiled or plain code, threads, GPU, precision).
 
     Example: `mpad info my-model`
 

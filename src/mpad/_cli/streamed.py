@@ -51,7 +51,7 @@ def run_stream(
     from mpad.estimators.training_card import held_out_lines
 
     if refused:
-        raise InputError(f"--{refused[0]} is for documents in memory; leave it out, or --no-stream")
+        raise InputError(f"--{refused[0].replace('_', '-')} is for documents in memory; leave it out, or --no-stream")
     text, label, separator = columns
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     first = int(os.environ.get("RANK", "0")) == 0
