@@ -29,8 +29,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/mpad demo
 
-# A process on each core.
-CORES := $(shell nproc 2> /dev/null || echo 2)
+# A process on each core, four at most: a container may see more cores than it is given.
+CORES := $(shell cores=$$(nproc 2> /dev/null || echo 2); echo $$(( cores < 4 ? cores : 4 )))
 TEST := $(BIN)/pytest -n $(CORES) --dist loadfile
 test: lint types
 	$(TEST) -m 'not slow'
