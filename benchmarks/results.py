@@ -49,7 +49,8 @@ def measured_commit() -> str:
         return named
     status = ["git", "status", "--porcelain", "--untracked-files=no"]
     lines = subprocess.run(status, capture_output=True, text=True, cwd=HERE, check=True).stdout.splitlines()
-    code = [line for line in lines if not re.fullmatch(r"benchmarks/\w+\.(json|md)|docs/[\w-]+\.png", line[3:])]
+    written = re.compile(r"benchmarks/(scale/)?\w+\.(json|md)|docs/([\w-]+\.png|SCALE\.md)")
+    code = [line for line in lines if not written.fullmatch(line[3:])]
     return named if code else named.removesuffix("+")
 
 

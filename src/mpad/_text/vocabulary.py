@@ -134,7 +134,7 @@ class Vocabulary:
     def encode_words(self, words: Sequence[str]) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
         """Ids of some words, and the pieces of those that are new."""
         ids = np.array([self._ids[word] for word in words], np.int32)
-        return self._numbered_new(ids, list(words), {}) if self.has_pieces else (ids, ())
+        return self._numbered_new(ids, words) if self.has_pieces else (ids, ())
 
     def _with_new_words(self, corpus: EncodedCorpus, texts: Sequence[str], tokenizer: Tokenizer) -> EncodedCorpus:
         """The same corpus, its new words in spare rows of their own while there are any."""
@@ -142,27 +142,25 @@ class Vocabulary:
         if not len(unknown):
             return corpus
         starts = corpus.sentence_start[corpus.document_start]
-        ids = corpus.ids.copy()
-        taken: dict[str, tuple[int, ...]] = {}
-        new: tuple[tuple[int, ...], ...] = ()
-        for document in np.unique(np.searchsorted(starts, unknown, side="right") - 1).tolist():
-            part = slice(starts[document], starts[document + 1])
-            split = [word for words in tokenizer.split([texts[document]], sentences=False) for word in words]
-            ids[part], new = self._numbered_new(ids[part], [w for w in split if w != DOCUMENT_END], taken)
+        chosen = np.zeros(len(texts), bool)  # documents with new words: these alone are split again
+        chosen[np.searchsorted(starts, unknown, side="right") - 1] = True
+        split = tokenizer.split([texts[document] for document in np.flatnonzero(chosen).tolist()], sentences=False)
+        words = [word for part in split for word in part if word != DOCUMENT_END]
+        places, ids = np.repeat(chosen, np.diff(starts)), corpus.ids.copy()
+        ids[places], new = self._numbered_new(ids[places], words)
         return replace(corpus, ids=ids, new_words=new)
 
     def _numbered_new(
-        self, ids: NDArray[np.int32], words: list[str], taken: dict[str, tuple[int, ...]]
+        self, ids: NDArray[np.int32], words: Sequence[str]
     ) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
-        """Ids with those of new words in the order in which they come; `taken` holds these and their pieces."""
+        """Ids of words, new ones numbered as they come while there are rows; and the pieces of these."""
+        numbers: dict[str, int] = {}
         ids = ids.copy()
-        rows = {word: row for row, word in enumerate(taken)}
         for place in np.flatnonzero(ids >= len(self)).tolist():
             word = words[place]
-            if word not in rows and len(rows) < SPARE_ROWS:
-                rows[word], taken[word] = len(rows), self.pieces(word)
-            ids[place] = len(self) + rows[word] if word in rows else ids[place]
-        return ids, tuple(taken.values())
+            if word in numbers or len(numbers) < SPARE_ROWS:
+                ids[place] = len(self) + numbers.setdefault(word, len(numbers))
+        return ids, tuple(self.pieces(word) for word in numbers)
 
     def pieces(self, word: str) -> tuple[int, ...]:
         """Ids of the pieces of a word, the longest first (WordPiece); none where it cannot be put together."""
