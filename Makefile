@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-plain test-scale fuzz sanitize security lint types bench bench-gpu scale-report scale-page docs site package test-slow format clean help
+.PHONY: demo test test-plain test-scale fuzz sanitize security lint types bench bench-gpu bench-engines bench-streaming bench-serving scale-report scale-page docs site package test-slow format clean help
 
 help:
 	@echo "make demo    train, evaluate and explain on the built-in corpus (under 3 minutes)"
@@ -17,6 +17,9 @@ help:
 	@echo "make docs    write docs/cli.md from the commands' help"
 	@echo "make bench   speed and memory against yardsticks, on a CPU; writes benchmarks/RESULTS.md"
 	@echo "make bench-gpu   the same on a GPU"
+	@echo "make bench-streaming   memory and time of corpora of 1, 3 and 10 GB; writes docs/streaming.png (two hours)"
+	@echo "make bench-engines   batch scoring by processes, Ray and Spark beside the bare runtime (Spark needs Java)"
+	@echo "make bench-serving   1 and 2 workers under load, and memory over a million requests"
 	@echo "make scale-report   cost of each stage, of 10^9 documents, of clusters: measure, simulate, write docs/SCALE.md"
 
 # pip reads the constraint from the venv's own pip.conf, so later installs by hand keep the CPU torch too.
@@ -76,6 +79,16 @@ bench: $(READY)
 
 bench-gpu:
 	PYTHONPATH=src:. $(PYTHON) -m benchmarks.gpu
+
+bench-streaming: $(READY)
+	$(BIN)/python -m benchmarks.streaming
+
+bench-engines: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
+	$(BIN)/python -m benchmarks.engines
+
+bench-serving: $(READY)
+	$(BIN)/python -m benchmarks.serving_load
 
 # scale-page: the same page and figure from the record that is there, in seconds.
 scale-report: $(READY)
