@@ -33,8 +33,8 @@ def read(path, wanted=lambda word: True):
         ("v.txt", text(header=True)),
         ("v.vec", text(header=True)),
         ("glove.txt", text(header=False)),
-        ("v.bin.gz", gzip.compress(word2vec_binary())),
-        ("glove.txt.gz", gzip.compress(text(header=False))),
+        ("v.bin.gz", gzip.compress(word2vec_binary(), mtime=0)),
+        ("glove.txt.gz", gzip.compress(text(header=False), mtime=0)),
     ],
 )
 def test_formats(tmp_path, name, content):
@@ -69,7 +69,7 @@ def test_glove_words_with_spaces(tmp_path):
         ("first.txt", b"4 3\ngreat 1 0\nbad 0 1 0\n", r"first.txt, line 2: expected a word and 3 numbers, found 2"),
         ("wrong.txt", b"a 1 2\nb 1 x\n", r"wrong.txt, line 2: not a number"),
         ("prose.txt", b"this is no vector file\n", r"prose.txt, line 1: expected 'count width'"),
-        ("cut.gz", gzip.compress(text(True))[:-9], "truncated"),
+        ("cut.gz", gzip.compress(text(True), mtime=0)[:-9], "truncated"),
         ("bad.npz", b"PK not a zip", "expected an .npz file"),
         ("zero.bin", b"3 0\n", "width of the vectors is 0"),
         ("huge.bin", b"2 1\n" + b"\x01" * 100_000, r"byte 4: no space ends the word"),
