@@ -123,7 +123,8 @@ def test_no_network_is_one_line(trained, hub, monkeypatch):
     def unreachable(*given, **options):
         raise httpx.ConnectError("Name or service not known")
 
+    if httpx.HTTPError not in huggingface_hub.errors.HfHubHTTPError.__mro__:
+        pytest.skip("this huggingface_hub speaks HTTP by another library")
     monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", unreachable)
-    if httpx.HTTPError in huggingface_hub.errors.HfHubHTTPError.__mro__:
-        with pytest.raises(StoreError, match="me/x: cannot be uploaded: ConnectError: .*; is there a network"):
-            trained.push_to_hub("me/x")
+    with pytest.raises(StoreError, match="me/x: cannot be uploaded: ConnectError: .*; is there a network"):
+        trained.push_to_hub("me/x")

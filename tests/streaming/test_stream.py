@@ -267,3 +267,10 @@ def test_texts_without_a_word_are_refused_in_one_line(tmp_path):
     (tmp_path / "blank.csv").write_text("text,label\n" + ",x\n,y\n" * 3)
     with pytest.raises(InputError, match="not one word is left of any of the 6 documents"):
         fit(tmp_path / "blank.csv", tmp_path)
+
+
+def test_files_without_documents_are_named(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("text,label\n")
+    with pytest.raises(InputError, match=r"a\.csv, .*b\.csv: holds no documents"):
+        fit(str(tmp_path / "*.csv"), tmp_path)

@@ -124,9 +124,8 @@ def _first_texts(pieces: Sequence[Piece]) -> list[str]:
     for piece in pieces:
         for chunk in piece.chunks():
             return chunk.texts
-    names = [str(piece.source) for piece in pieces if isinstance(piece.source, Path)]
-    where = "the corpus" if not names else names[0] if len(set(names)) == 1 else f"{names[0]} and the other files"
-    raise InputError(f"{where}: no documents in it; expected rows below the names of columns")
+    names = dict.fromkeys(str(piece.source) for piece in pieces if isinstance(piece.source, Path))
+    raise InputError(f"{', '.join(names) or 'the corpus'}: holds no documents")
 
 
 @dataclass(frozen=True)
