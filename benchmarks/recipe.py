@@ -132,8 +132,9 @@ class Searched(MPADClassifier):
 
     def parts(self, texts: Sequence[str]) -> Iterator[tuple[Sequence[str], Any]]:
         """Texts, and the same packed, as many together as have spare rows for their new words."""
-        for part in self.model_._parts(texts):
-            yield part, self.model_.pack(part)
+        model = self.model_
+        for part, corpus in model.vocabulary.encode_parts(texts, model.tokenizer):
+            yield part, model.packed(corpus, part)
 
 
 class Linear:

@@ -106,3 +106,10 @@ def test_several_threads_read_at_once():
         thread.join()
     assert len(found) == 80
     assert all(np.array_equal(ids, expected) for ids in found)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.text("abé中##", max_size=4), max_size=40), st.lists(st.text("abé中#A", max_size=120), max_size=6))
+def test_the_same_pieces(known, words):
+    vocabulary = Vocabulary(list(dict.fromkeys(known)))
+    assert vocabulary._pieces_of_each(words) == tuple(map(vocabulary.pieces, words))

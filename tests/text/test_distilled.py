@@ -49,9 +49,13 @@ def test_more_new_words_than_spare_rows(folder):
     vocabulary, _ = learn_vocabulary(["a saw"], KimTokenizer())
     full = compose_vectors(pieces, vocabulary, extra=100).vocabulary
     texts = [f"the saw{'s' * k}" for k in range(2, 2 * SPARE_ROWS)]
-    parts = list(full.parts(texts, KimTokenizer()))
-    assert [text for part in parts for text in part] == texts and len(parts) > 1
-    assert all(len(full.encode(part, KimTokenizer()).new_words) <= SPARE_ROWS for part in parts)
+    parts = list(full.encode_parts(texts, KimTokenizer()))
+    assert [text for part, _ in parts for text in part] == texts and len(parts) > 1
+    for part, corpus in parts:
+        alone = full.encode(part, KimTokenizer())
+        assert len(corpus.new_words) <= SPARE_ROWS and corpus.new_words == alone.new_words
+        for name in ("ids", "sentence_start", "document_start"):
+            assert getattr(corpus, name).tolist() == getattr(alone, name).tolist()
     long = " ".join(f"saw{'s' * k}" for k in range(2, 2 * SPARE_ROWS))
     assert len(full.encode([long], KimTokenizer()).new_words) == SPARE_ROWS
 
@@ -122,7 +126,7 @@ def test_a_transformer_is_distilled_once(folder, tmp_path, monkeypatch):
 def test_a_vocabulary_without_pieces_is_as_before():
     vocabulary = Vocabulary(["a", "b"], seen=2)
     assert not vocabulary.has_pieces and vocabulary.encode(["a x"], KimTokenizer()).new_words == ()
-    assert list(vocabulary.parts(["a", "x"], KimTokenizer())) == [["a", "x"]]
+    assert [part for part, _ in vocabulary.encode_parts(["a", "x"], KimTokenizer())] == [["a", "x"]]
 
 
 def test_words_of_validation_documents_have_rows_and_potentials(folder, fruit_corpus):

@@ -11,7 +11,7 @@
 #endif
 
 enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 16 /* of what stands here for callers: a library that was built before is not used */
+#define VERSION 17 /* of what stands here for callers: a library that was built before is not used */
 #define WIDEST 256
 #define STRIP 24  /* rows between two passes: they stay in the first-level cache */
 #define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */

@@ -52,8 +52,9 @@ class DocumentModel(TextModel):
         parts = self.tokenizer, self.network.by_sentence, self.transformer
         return with_features(graphs, corpus, texts, *parts, str(self.device))
 
-    def _parts(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
-        return super()._parts(texts) if self.transformer is None else runs(texts)
+    def packs(self, texts: Sequence[str]) -> Iterator[PackedGraphs]:
+        """Text → packed graphs, in as many parts as the spare rows, or the transformer's states, ask for."""
+        return super().packs(texts) if self.transformer is None else map(self.pack, runs(texts))
 
     def tensors(self, packed: PackedGraphs, device: torch.device) -> CorpusTensors:
         """Packed graphs on a device."""

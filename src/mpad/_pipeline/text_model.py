@@ -39,6 +39,11 @@ class TextModel(ABC):
         """Text → documents as the network reads them."""
         return self.packed(self.vocabulary.encode(texts, self.tokenizer, self.network.by_sentence), texts)
 
+    def packs(self, texts: Sequence[str]) -> Iterator[Any]:
+        """The same, in as many parts as the spare rows ask for."""
+        parts = self.vocabulary.encode_parts(texts, self.tokenizer, self.network.by_sentence)
+        return (self.packed(corpus, part) for part, corpus in parts)
+
     @property
     def device(self) -> torch.device:
         """Where the network lives."""
@@ -85,20 +90,17 @@ class TextModel(ABC):
         """Text → logits: (n_texts, n_classes)."""
         if not len(texts):
             return np.zeros((0, len(self.labels)), np.float32)
-        return np.concatenate([self.answer(self.pack(part)).logits for part in self._parts(texts)])
-
-    def _parts(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
-        return self.vocabulary.parts(texts, self.tokenizer)
+        return np.concatenate([self.answer(packed).logits for packed in self.packs(texts)])
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Text → document vectors, as the last layer sees them: (n_texts, width)."""
         if not len(texts):
             return self.vectors([""])[:0]
-        return np.concatenate([self.answer(self.pack(part)).vectors for part in self._parts(texts)])
+        return np.concatenate([self.answer(packed).vectors for packed in self.packs(texts)])
 
     def member_probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Text → probabilities by each member of an ensemble: (members, n_texts, n_classes)."""
-        answers = [self.answer(self.pack(part)).member_logits for part in self._parts(texts)]
+        answers = [self.answer(packed).member_logits for packed in self.packs(texts)]
         each = [members for members in answers if members is not None]
         if not each:
             raise InputError("this model is one network; fit it with members=5, say, to see how far members differ")

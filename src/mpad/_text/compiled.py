@@ -1,7 +1,8 @@
-"""Kim's tokenizer and the look-up of words in one pass over the text, by native/tokenize.h."""
+"""Kim's tokenizer and the look-up of words in one pass over the text, and pieces of words, by native/tokenize.h."""
 
 from collections.abc import Sequence
 from ctypes import Structure, byref, c_int, c_long, c_void_p
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,20 @@ def there() -> bool:
     return native.library is not None
 
 
+def _end_to_end(words: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Letters of all words, and where each begins."""
+    encoded = [word.encode("utf-8", "surrogatepass") for word in words]
+    start = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(word) for word in encoded], out=start[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), start
+
+
 class WordNumbers:
     """Words, numbered in the order in which they came. Several threads may read at once, but not learn."""
 
     def __init__(self, words: Sequence[str] = ()) -> None:
-        encoded = [word.encode("utf-8", "surrogatepass") for word in words]
-        self._letters = np.frombuffer(b"".join(encoded), np.uint8)
-        self._start = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(word) for word in encoded], out=self._start[1:])
-        self.n = len(encoded)
+        self._letters, self._start = _end_to_end(words)
+        self.n = len(words)
         self._make_room(self.n, len(self._letters))
 
     def __len__(self) -> int:
@@ -51,6 +57,22 @@ class WordNumbers:
     def read(self, text: str, lower: bool, spare: int) -> NDArray[np.int32]:
         """The same; a word that is not there gets one of so many numbers behind all words, by its checksum."""
         return self._read(np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8), lower, spare)[0]
+
+    def pieces(self, words: Sequence[str], continued: str) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the pieces of each word, the longest first; of one that cannot be put together, none.
+
+        `continued` stands before pieces that go on a word.
+        """
+        letters, start = _end_to_end(words)
+        before = np.frombuffer(continued.encode(), np.uint8)
+        room = np.empty(len(before) + len(letters), np.uint8)
+        to, count = np.empty(len(letters), np.int32), np.empty(len(words), np.int64)
+        library: Any = native.library
+        given = [c_void_p(at(array)) for array in (letters, start)]
+        prefix, made = (c_void_p(at(before)), c_long(len(before))), [c_void_p(at(x)) for x in (room, to, count)]
+        library.mpad_word_pieces(byref(self._in_c()), *given, c_long(len(words)), *prefix, *made)
+        ends, numbers = np.cumsum(count).tolist(), to[: count.sum()].tolist()
+        return tuple(tuple(numbers[first:last]) for first, last in pairwise([0, *ends]))
 
     def _read(self, data: NDArray[np.uint8], lower: bool, spare: int) -> tuple[NDArray[np.int32], int]:
         library: Any = native.library

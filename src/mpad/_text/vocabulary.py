@@ -9,6 +9,7 @@ stay two nodes of its graph, and the same word gets the same row every time, on 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TypeGuard
 from zlib import crc32
 
@@ -36,6 +37,13 @@ class EncodedCorpus:
     sentence_start: NDArray[np.int64]  # (n_sentences + 1,) into ids
     document_start: NDArray[np.int64]  # (n_documents + 1,) into sentences
     new_words: tuple[tuple[int, ...], ...] = ()  # ids of the pieces of the word in each spare row that is taken
+
+    def documents(self, first: int, last: int) -> "EncodedCorpus":
+        """Documents first … last − 1 alone; new words are not numbered yet."""
+        start, end = self.document_start[first], self.document_start[last]
+        sentences = self.sentence_start[start : end + 1]
+        own = self.document_start[first : last + 1] - start
+        return EncodedCorpus(self.ids[sentences[0] : sentences[-1]], sentences - sentences[0], own)
 
     def with_vocabulary_grown(self, before: int, after: int) -> "EncodedCorpus":
         """The same corpus once the vocabulary has more words: the spare rows have moved behind them."""
@@ -116,19 +124,22 @@ class Vocabulary:
         """Whether new words can be put together from pieces."""
         return any(word.startswith(CONTINUED) for word in self.words)
 
-    def parts(self, texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[Sequence[str]]:
-        """Cut documents into runs that the spare rows are enough for."""
+    def encode_parts(
+        self, texts: Sequence[str], tokenizer: Tokenizer, sentences: bool = False
+    ) -> Iterator[tuple[Sequence[str], EncodedCorpus]]:
+        """Turn documents into ids, in runs that the spare rows are enough for: the texts of each, and their ids."""
+        corpus = self._encode(texts, tokenizer, sentences)
         if not self.has_pieces or not len(texts):
-            yield texts
+            yield texts, corpus
             return
-        corpus = self._encode(texts, tokenizer, sentences=False)
         ends = corpus.sentence_start[corpus.document_start]
         unknown = np.concatenate([[0], np.cumsum(corpus.ids >= len(self))])[ends]
         first = 0
         while first < len(texts):
             last = int(np.searchsorted(unknown, unknown[first] + SPARE_ROWS, side="right")) - 1
             last = min(max(last, first + 1), len(texts))
-            yield texts[first:last]
+            part = texts[first:last]
+            yield part, self._with_new_words(corpus.documents(first, last), part, tokenizer)
             first = last
 
     def encode_words(self, words: Sequence[str]) -> tuple[NDArray[np.int32], tuple[tuple[int, ...], ...]]:
@@ -160,7 +171,7 @@ class Vocabulary:
             word = words[place]
             if word in numbers or len(numbers) < SPARE_ROWS:
                 ids[place] = len(self) + numbers.setdefault(word, len(numbers))
-        return ids, tuple(self.pieces(word) for word in numbers)
+        return ids, self._pieces_of_each(list(numbers))
 
     def pieces(self, word: str) -> tuple[int, ...]:
         """Ids of the pieces of a word, the longest first (WordPiece); none where it cannot be put together."""
@@ -178,6 +189,12 @@ class Vocabulary:
             start = end
         return tuple(ids)
 
+    def _pieces_of_each(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+        if not compiled.there():
+            return tuple(map(self.pieces, words))
+        short = [word.lower() if len(word.lower()) <= LONGEST_PIECED else "" for word in words]
+        return self._numbers.pieces(short, CONTINUED)
+
     def extended(self, words: Iterable[str]) -> "Vocabulary":
         """Add words that the training text did not have (their vectors are known all the same)."""
         fresh = [word for word in dict.fromkeys(words) if word not in self]
@@ -191,13 +208,14 @@ def piece_means(
 
     `rows_of` gives the rows of pieces by their ids. A word without pieces has zeros.
     """
-    counts = np.array([len(pieces) for pieces in words], np.int64)
-    means, filled = np.zeros((len(words), width), np.float32), np.flatnonzero(counts)
-    if len(filled):
-        ids = np.fromiter((piece for pieces in words for piece in pieces), np.int64, int(counts.sum()))
-        starts = np.concatenate([[0], np.cumsum(counts[filled])[:-1]])
-        sums = np.add.reduceat(rows_of(ids).astype(np.float32), starts, axis=0)
-        means[filled] = sums / counts[filled, None].astype(np.float32)
+    counts = np.fromiter(map(len, words), np.int64, len(words))
+    means, most = np.zeros((len(words), width), np.float32), int(counts.max(initial=0))
+    if most:
+        ids, starts = np.fromiter(chain.from_iterable(words), np.int64), np.cumsum(counts) - counts
+        for place in (*range(1, most), 0):  # in the order of `reduceat`, by which vectors were made before: same bits
+            more = np.flatnonzero(counts > place)
+            means[more] += rows_of(ids[starts[more] + place])
+        means /= np.maximum(counts, 1)[:, None].astype(np.float32)
     return means
 
 

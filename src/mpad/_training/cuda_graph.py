@@ -1,5 +1,6 @@
 """Steps without launch cost: recorded once as a CUDA graph, then replayed. Elsewhere a step simply runs."""
 
+import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -55,6 +56,7 @@ class Captured:
         graph = torch.cuda.CUDAGraph()
         thread_local: Any = "thread_local"  # others may go on meanwhile
         with (
+            _no_garbage_collection(),
             torch.cuda.graph(graph, pool=pool.handle, stream=pool.stream, capture_error_mode=thread_local),
             _tensor_cores(),
         ):
@@ -70,6 +72,18 @@ class Pool:
 
     def __init__(self) -> None:
         self.handle, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A collection may free older recordings, and CUDA refuses that while a new one is made."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -38,8 +38,7 @@ def pair_share(model: DocumentModel, texts: Sequence[str]) -> PairShare:
         raise InputError("what pairs carry is measured on at least one document")
     alone = replace(model, potentials=None)
     leads, linear, changed = np.zeros((2, 2)), np.zeros(2), 0
-    for part in model.vocabulary.parts(texts, model.tokenizer):
-        graphs = model.pack(part)
+    for graphs in model.packs(texts):
         silent = with_edges(graphs, np.zeros((1, len(graphs.source)), bool))
         logits, without = model.answer(graphs).logits, model.answer(silent).logits
         order = logits.argsort(1)

@@ -52,8 +52,7 @@ def check_onnx(
     names = [one.name for one in session.get_inputs()]
 
     def logits(given: Sequence[str]) -> NDArray[np.float32]:
-        parts = pipeline.vocabulary.parts(given, pipeline.tokenizer)
-        arrays = [onnx_inputs(pipeline.pack(part)) for part in parts]
+        arrays = [onnx_inputs(packed) for packed in pipeline.packs(given)]
         return np.concatenate([session.run(["logits"], {name: one[name] for name in names})[0] for one in arrays])
 
     return _checked(out, pipeline.labels, logits, texts, labels)

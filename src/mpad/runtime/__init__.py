@@ -55,6 +55,14 @@ class Pipeline:
 
         return with_features(graphs, corpus, texts, self.tokenizer, sentences, self.transformer)
 
+    def packs(self, texts: Iterable[str]) -> Iterator[PackedGraphs]:
+        """The same, in as many parts as the spare rows ask for."""
+        checked = as_texts(texts)
+        if self.transformer is not None:
+            return map(self.pack, runs(checked))
+        parts = self.vocabulary.encode_parts(checked, self.tokenizer, self.network.config.hierarchical)
+        return (build_graphs(corpus, self.graph_config) for _, corpus in parts)
+
     def answer(self, packed: PackedGraphs) -> Answer:
         """Packed graphs → logits, document vectors and attention, in the order of the documents."""
         return with_potentials(self.network(packed), self.potentials, packed)
@@ -64,11 +72,8 @@ class Pipeline:
         return np.concatenate([answer.logits for _, answer in self.answers(texts)])
 
     def answers(self, texts: Iterable[str]) -> Iterator[tuple[PackedGraphs, Answer]]:
-        """Text → packed graphs and the answer on them, in as many parts as the spare rows ask for."""
-        checked = as_texts(texts)
-        parts = self.vocabulary.parts(checked, self.tokenizer) if self.transformer is None else runs(checked)
-        for part in parts:
-            packed = self.pack(part)
+        """Text → packed graphs and the answer on them, part by part."""
+        for packed in self.packs(texts):
             yield packed, self.answer(packed)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
