@@ -1,12 +1,13 @@
-"""`python -m benchmarks.learning_curves [DATASET …]`: accuracy by the number of labelled documents a class.
+"""`python -m benchmarks.learning_curves [DATASET …] [--models MODEL …]`: accuracy by labelled documents a class.
 
 Of each dataset's training part 8, 32, 128 and 512 documents a class are drawn (fewer of classes that have fewer), three
 times with other seeds; every model learns from the same ones and is tested on the same 1,000 test documents. Writes
 learning_curves.json and docs/learning-curves.png. SetFit trains its transformer and is slow: 8 documents a class, one
-seed, and hours on long texts (--without-setfit leaves it out). It runs where the package `setfit` is installed;
-datasets come from the folder MPAD_DATA.
+seed, and hours on long texts. It runs where the package `setfit` is installed; datasets come from the folder
+MPAD_DATA. What is in the file of other datasets and models stays.
 """
 
+import argparse
 import json
 import sys
 import time
@@ -30,22 +31,26 @@ from mpad.errors import MPADError
 _DATASETS = "trec", "polarity", "subjectivity", "snippets", "reuters"
 _SIZES, _SEEDS, _TESTED = (8, 32, 128, 512), (0, 1, 2), 1_000
 _PLAIN = "tfidf-svm", "linear-stack", "minilm-lr", "model2vec"
+_SETFIT = "setfit"
+_MODELS = "mpad", *_PLAIN, _SETFIT
 _FEW = 8  # documents a class that SetFit learns from
-_NO_SETFIT = "--without-setfit"
 Texts = list[str]
 Labels = NDArray[Any]
 
 
 def main() -> None:
-    """Run the datasets named, or all five; what is in the file of the others stays."""
+    """Run the datasets and models named, or all."""
     results.check_clean()
+    parser = argparse.ArgumentParser(description="accuracy by labelled documents a class")
+    parser.add_argument("datasets", nargs="*", default=_DATASETS, metavar="DATASET")
+    parser.add_argument("--models", nargs="+", choices=_MODELS, default=_MODELS, metavar="MODEL")
+    asked = parser.parse_args()
+    chosen, models = asked.datasets, asked.models
+    if find_spec("setfit") is None:
+        models = [model for model in models if model != _SETFIT]
     file = results.HERE / "learning_curves.json"
     kept = json.loads(file.read_text())["rows"] if file.is_file() else []
-    chosen = [name for name in sys.argv[1:] if name != _NO_SETFIT] or _DATASETS
-    spared = _NO_SETFIT in sys.argv  # what SetFit came to before stays
-    rows: list[dict[str, Any]] = [
-        row for row in kept if row["dataset"] not in chosen or (spared and row["model"] == "setfit")
-    ]
+    rows: list[dict[str, Any]] = [row for row in kept if row["dataset"] not in chosen or row["model"] not in models]
     for name in chosen:
         try:
             texts, labels, tested, truth = _parts(name)
@@ -56,11 +61,13 @@ def main() -> None:
             for seed in _SEEDS:
                 drawn = _draw(labels, size, seed)
                 learnt = [texts[k] for k in drawn], labels[drawn]
-                for model, fit in _models(size, seed).items():
+                for model in models:
+                    if model == _SETFIT and (size, seed) != (_FEW, 0):
+                        continue
                     start = time.process_time()
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        accuracy = float(np.mean(fit(*learnt)(tested) == truth))
+                        accuracy = float(np.mean(_fit(model, seed)(*learnt)(tested) == truth))
                     rows.append(
                         {
                             "dataset": name,
@@ -99,17 +106,12 @@ def _draw(labels: Labels, size: int, seed: int) -> NDArray[np.int64]:
 Fit = Callable[[Texts, Labels], Callable[[Texts], Labels]]
 
 
-def _models(size: int, seed: int) -> dict[str, Fit]:
-    def ours(texts: Texts, labels: Labels) -> Callable[[Texts], Labels]:
-        return MPADClassifier(random_state=seed, device="cpu").fit(texts, labels).predict
-
-    def plain(name: str) -> Fit:
-        return lambda texts, labels: zoo.make(name).fit(texts, labels).predict
-
-    models = {"mpad": ours, **{name: plain(name) for name in _PLAIN}}
-    if size == _FEW and seed == 0 and find_spec("setfit") is not None and _NO_SETFIT not in sys.argv:
-        models["setfit"] = _setfit
-    return models
+def _fit(model: str, seed: int) -> Fit:
+    """How a model learns: texts and labels → what labels new texts."""
+    if model == _SETFIT:
+        return _setfit
+    made = MPADClassifier(random_state=seed, device="cpu") if model == "mpad" else zoo.make(model)
+    return lambda texts, labels: made.fit(texts, labels).predict
 
 
 def _setfit(texts: Texts, labels: Labels) -> Callable[[Texts], Labels]:
@@ -128,7 +130,6 @@ def _means(rows: list[dict[str, Any]]) -> dict[str, float]:
     return {model: float(np.mean([row["accuracy"] for row in rows if row["model"] == model])) for model in models}
 
 
-_TITLES = {"mpad": "**MPAD**", "tfidf-svm": "TF-IDF + linear SVM", "minilm-lr": "MiniLM + logistic regression"}
 _EXPLAINS = {
     "tfidf-svm": "its weights, read by hand",
     "linear-stack": "nothing",
@@ -150,13 +151,13 @@ def table(rows: list[dict[str, Any]]) -> str:
         "| accuracy, %, with | " + " | ".join(f"{size} a class" for size in _SIZES) + " | CPU seconds | explains |"
     ]
     lines.append("| --- |" + " --- |" * (len(_SIZES) + 2))
-    for model in (*_PLAIN, "setfit", "mpad"):
+    for model in (*_PLAIN, _SETFIT, "mpad"):
         own = [row for row in rows if row["model"] == model]
         by_size = [[row["accuracy"] for row in own if row["per_class"] == size] for size in _SIZES]
         cells = [f"{np.mean(each):.1f}" if each else "not run" for each in by_size]
         largest = max((row["per_class"] for row in own), default=0)
         seconds = [row["cpu_seconds"] for row in own if row["per_class"] == largest and row["seed"] == 0]
-        if model == "setfit" and own:
+        if model == _SETFIT and own:
             on = {row["dataset"] for row in own}
             same = [
                 r["accuracy"] for r in rows if r["model"] == "mpad" and r["dataset"] in on and r["per_class"] == _FEW
@@ -176,7 +177,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(3.2 * len(names), 3.4), layout="constrained")
     panels = figure.subplots(1, len(names), squeeze=False)[0]
     for axes, name in zip(panels, names, strict=True):
-        for model in ("mpad", *_PLAIN, "setfit"):
+        for model in _MODELS:
             own = [row for row in rows if row["dataset"] == name and row["model"] == model]
             sizes = sorted({row["per_class"] for row in own})
             by_size = [[row["accuracy"] for row in own if row["per_class"] == size] for size in sizes]
