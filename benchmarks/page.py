@@ -86,11 +86,11 @@ def _page(folder: Path, classifier: MPADClassifier) -> list[Row]:
         writer = csv.writer(file)
         writer.writerow(["id", "text"])
         writer.writerows([k, f"{texts[k % len(texts)][:200]} {k}"] for k in range(_ROWS))
-    with _served(folder) as (address, server), _browser() as driver:
+    with served(folder) as (address, server), browser() as driver:
         driver.get(address)
         before = _memory(driver.service.process.pid)
-        read = _timed(lambda: _open(driver, source))
-        scored = _timed(lambda: _score(driver))
+        read = _timed(lambda: open_file(driver, source))
+        scored = _timed(lambda: score(driver))
         driver.execute_script("window.gc && gc()")
         heap = driver.execute_script("return performance.memory.usedJSHeapSize") / 1e6
         grown = _memory(driver.service.process.pid) - before
@@ -117,7 +117,8 @@ def _timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def _until(driver: Any, script: str, seconds: float = 600) -> None:
+def until(driver: Any, script: str, seconds: float = 600) -> None:
+    """Wait for an expression of the page to be true."""
     end = time.monotonic() + seconds
     while not driver.execute_script(f"return {script}"):
         if time.monotonic() > end:
@@ -125,14 +126,16 @@ def _until(driver: Any, script: str, seconds: float = 600) -> None:
         time.sleep(0.02)
 
 
-def _open(driver: Any, source: Path) -> None:
+def open_file(driver: Any, source: Path) -> None:
+    """Open a CSV file on the page."""
     driver.find_element("id", "csv").send_keys(str(source))
-    _until(driver, "document.getElementById('said').textContent.includes('is read')")
+    until(driver, "document.getElementById('said').textContent.includes('is read')")
 
 
-def _score(driver: Any) -> None:
+def score(driver: Any) -> None:
+    """Score all rows of the file that is open."""
     driver.find_element("id", "space-go").click()
-    _until(driver, "document.getElementById('said').textContent.includes('documents scored')")
+    until(driver, "document.getElementById('said').textContent.includes('documents scored')")
 
 
 def _search(driver: Any) -> None:
@@ -142,7 +145,8 @@ def _search(driver: Any) -> None:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[tuple[str, int]]:
+def served(folder: Path) -> Iterator[tuple[str, int]]:
+    """A server of a model folder: its address, and the process."""
     command = [sys.executable, "-m", "mpad", "serve", str(folder), "--port", "0", "--quiet"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     try:
@@ -157,7 +161,8 @@ def _served(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def _browser() -> Iterator[Any]:
+def browser() -> Iterator[Any]:
+    """Chromium, driven by selenium."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

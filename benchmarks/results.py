@@ -49,7 +49,7 @@ def measured_commit() -> str:
         return named
     status = ["git", "status", "--porcelain", "--untracked-files=no"]
     lines = subprocess.run(status, capture_output=True, text=True, cwd=HERE, check=True).stdout.splitlines()
-    written = re.compile(r"benchmarks/(scale/)?\w+\.(json|md)|docs/([\w-]+\.png|SCALE\.md)")
+    written = re.compile(r"benchmarks/(scale/)?\w+\.(jsonl?|md)|docs/([\w-]+\.png|SCALE\.md)")
     code = [line for line in lines if not written.fullmatch(line[3:])]
     return named if code else named.removesuffix("+")
 
@@ -80,7 +80,7 @@ def markdown(records: dict[str, dict[str, Any]]) -> str:
         "# Benchmarks\n",
         "Written by the benchmarks themselves; the yardsticks are in this folder. A ratio says how many times the "
         "yardstick's speed ours is (of memory: the share of what was allowed), both timed in turn in one run. It is "
-        "the median of five rounds, and the spread is the smallest and largest of them (rows without one are older).\n",
+        "the median of five rounds, and the spread is the smallest and largest of them (others: one run).\n",
         "Texts are those of a real corpus or made up, row by row. In training, ours drops word vectors out by word, "
         "the padded network by node; else the networks are the same, which tests/benchmarks holds them to.\n",
         _commits(records),
