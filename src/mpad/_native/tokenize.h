@@ -111,19 +111,19 @@ long mpad_read_words(struct words *of, const unsigned char *text, long n, int lo
 }
 
 /* Numbers of the pieces of words, the longest first, end to end in `to`, and how many each word has: 0 where it cannot be put
- * together. A piece that goes on a word is looked up with `before` in front of it; `room` holds it and the longest word. */
-void mpad_word_pieces(const struct words *of, const unsigned char *letters, const long *start, long n, const unsigned char *before,
-                      long n_before, unsigned char *room, int *to, long *count) {
+ * together. A piece that goes on a word is looked up with `before` in front of it; `scratch` holds it and the longest word. */
+void mpad_word_pieces(const struct words *of, const unsigned char *letters, const long *start, long n,
+                      const unsigned char *before, long n_before, unsigned char *scratch, int *to, long *count) {
     long made = 0;
-    memcpy(room, before, n_before);
+    memcpy(scratch, before, n_before);
     for (long k = 0; k < n; k++) {
         const unsigned char *at = letters + start[k], *end = letters + start[k + 1];
         const long first = made;
         while (at < end) {
             const int goes_on = at > letters + start[k];
-            const unsigned char *piece = goes_on ? room : at, *last = end;
+            const unsigned char *piece = goes_on ? scratch : at, *last = end;
             long found = 0;
-            if (goes_on) memcpy(room + n_before, at, end - at);
+            if (goes_on) memcpy(scratch + n_before, at, end - at);
             for (; last > at; last--) {
                 if (last < end && (*last & 0xC0) == 0x80) continue; /* within a letter */
                 const long size = last - at + (goes_on ? n_before : 0);

@@ -65,11 +65,11 @@ class WordNumbers:
         """
         letters, start = _end_to_end(words)
         before = np.frombuffer(continued.encode(), np.uint8)
-        room = np.empty(len(before) + len(letters), np.uint8)
+        scratch = np.empty(len(before) + len(letters), np.uint8)
         to, count = np.empty(len(letters), np.int32), np.empty(len(words), np.int64)
         library: Any = native.library
         given = [c_void_p(at(array)) for array in (letters, start)]
-        prefix, made = (c_void_p(at(before)), c_long(len(before))), [c_void_p(at(x)) for x in (room, to, count)]
+        prefix, made = (c_void_p(at(before)), c_long(len(before))), [c_void_p(at(x)) for x in (scratch, to, count)]
         library.mpad_word_pieces(byref(self._in_c()), *given, c_long(len(words)), *prefix, *made)
         ends, numbers = np.cumsum(count).tolist(), to[: count.sum()].tolist()
         return tuple(tuple(numbers[first:last]) for first, last in pairwise([0, *ends]))
