@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks import results
 from mpad import MPADClassifier, load_dataset, zoo
-from mpad._experiments.provenance import commit, versions
+from mpad._experiments.provenance import versions
 from mpad._experiments.splits import split
 from mpad._io.cache import cache_folder
 from mpad.errors import MPADError
@@ -56,7 +56,7 @@ def main() -> None:
                     continue
                 shutil.rmtree(cache_folder() / "states", ignore_errors=True)  # seconds are those of a first fit
                 facts = _run(make(seed), [texts[k] for k in drawn], labels[drawn], tested, truth)
-                rows.append({**key, **facts, "commit": commit()})
+                rows.append({**key, **facts, "commit": results.measured_commit()})
                 print(json.dumps(rows[-1]), flush=True)
                 record = {"versions": versions(), "rows": rows}
                 file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

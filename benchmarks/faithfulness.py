@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import results
 from benchmarks.faithfulness_page import page
 from mpad import MPADClassifier, load_dataset
-from mpad._experiments.provenance import commit, device_name, digest, versions
+from mpad._experiments.provenance import device_name, digest, versions
 from mpad._experiments.splits import split
 from mpad._pipeline.document_model import DocumentModel
 from mpad._text.distilled import auto_source
@@ -51,7 +51,7 @@ def main() -> None:
     """Run what is asked for and not there yet, and write the page."""
     known, chosen = read(FILE), sys.argv[1:]
     if "--no-run" not in chosen:
-        origin = {"versions": versions(), "commit": commit(), "device": device_name("cpu")}
+        origin = {"versions": versions(), "commit": results.measured_commit(), "device": device_name("cpu")}
         for setting, dataset, seed in _wanted(chosen):
             if (setting, dataset, seed) in known:
                 continue

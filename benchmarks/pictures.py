@@ -45,6 +45,7 @@ def main() -> None:
 
 def _take(driver: Any, path: Path, height: int) -> None:
     """A picture of what a window of that height shows, once the graph has come to rest."""
+    driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": _WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False},

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from benchmarks import recipe_networks as networks
 from benchmarks import results
 from mpad import MPADClassifier, load_dataset
-from mpad._experiments.provenance import commit, versions
+from mpad._experiments.provenance import versions
 from mpad._experiments.splits import split
 from mpad._io.atomic import write_file
 from mpad._pipeline.document_model import DocumentModel
@@ -202,7 +202,7 @@ def _keep(row: dict[str, Any]) -> None:
         flock(lock, LOCK_EX)
         rows = [other for other in _rows() if _key(other) != _key(row)] + [row]
         rows.sort(key=lambda row: (row["dataset"], row["seed"], [*IDEAS, *_EARLIER].index(row["idea"])))
-        record = {"commit": commit(), "versions": versions(), "rows": rows}
+        record = {"commit": results.measured_commit(), "versions": versions(), "rows": rows}
         write_file(_FILE, (json.dumps(record, indent=1) + "\n").encode())
 
 

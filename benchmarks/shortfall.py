@@ -28,7 +28,7 @@ from benchmarks import results
 from mpad import cross_validate, load_dataset
 from mpad._experiments import paper
 from mpad._experiments.protocol import make_cell, make_estimator
-from mpad._experiments.provenance import commit, device_name, versions
+from mpad._experiments.provenance import device_name, versions
 from mpad._experiments.splits import Split, SplitCorpus, split
 from mpad._training.stopping import EarlyStopping
 from mpad.datasets.catalogue import CATALOGUE
@@ -109,7 +109,7 @@ def other_vectors(path: Path, setting: str, folder: Path) -> Path:
 def _trained(dataset: str, setting: str, made: list[TextClassifier], corpus: SplitCorpus, part: Split) -> list[Row]:
     # All training documents: those that would choose the epoch are learnt from, too, so they choose nothing.
     parts = Split(part.training, part.training[:50], part.test) if setting.startswith("all") else part
-    origin = {"commit": commit(), "versions": versions(), "device": device_name("auto")}
+    origin = {"commit": results.measured_commit(), "versions": versions(), "device": device_name("auto")}
     return [
         {
             "dataset": dataset,

@@ -205,6 +205,27 @@ def test_data_check(mpad, tmp_path):
     assert found["b.csv", "documents of the second file that the first has too"] == 1
 
 
+def test_data_check_goes_on_over_rows_without_a_label(mpad, tmp_path):
+    rows = ["good film,pos", "bad film,", "no film,neg", "odd film, ", "good film,pos"]
+    (tmp_path / "a.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    code, out, _ = mpad("data", "check", tmp_path / "a.csv", "--format", "jsonl")
+    found = {row["what"]: row for row in map(json.loads, out.splitlines())}
+    assert code == 0 and found["documents"]["how many"] == 3
+    missing = found["documents without a label"]
+    assert missing["how many"] == 2 and missing["for example"] == "line 3, line 5"
+    assert found["documents whose text stands before them already"]["how many"] == 1
+    code, _, err = mpad("fit", tmp_path / "a.csv", "--out", tmp_path / "m", *QUICK)
+    assert code == 1 and "line 3: the label is missing" in err
+
+
+def test_a_table_in_a_pipe_has_a_line_a_row(capsys, monkeypatch):
+    from mpad._cli.output import Format, print_rows
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_rows(["label", "text"], [["a", "word " * 18], ["b", "word"]], Format.table)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
 def test_answers_that_are_not_finite_are_refused(fitted_flat):
     from mpad.errors import NotFinite
 

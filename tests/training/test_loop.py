@@ -54,7 +54,7 @@ def test_reports_go_to_the_sink(fruit_corpus, capsys):
     assert capsys.readouterr() == ("", "")
     quick(verbose=True, max_epochs=1).fit(*fruit_corpus)
     first, second, *_ = capsys.readouterr().err.splitlines()
-    assert "held-out documents, * the best so far" in first and second.startswith("epoch   1/1")
+    assert "held-out documents; *: kept so far" in first and second.startswith("epoch   1/1")
 
 
 def test_ctrl_c_keeps_the_best_model_so_far(fruit_corpus):

@@ -138,10 +138,18 @@ def _check_files(names: list[str], text: str | None, label: str | None, form: Fo
 
     if len(names) > 2:
         raise InputError("one file is checked, or two are compared; found more")
-    files = [read_documents(name, text, label, need_labels=label is not None) for name in names]
+    missing: list[list[str]] = [[] for _ in names]
+    files = [
+        read_documents(name, text, label, need_labels=label is not None, unlabelled=unlabelled)
+        for name, unlabelled in zip(names, missing, strict=True)
+    ]
     rows: list[list[Any]] = []
-    for name, documents in zip(names, files, strict=True):
+    for name, documents, unlabelled in zip(names, files, missing, strict=True):
         result = [inspection.Finding("documents", len(documents))]
+        if unlabelled:
+            where = ", ".join(unlabelled[:3]) + (" …" if len(unlabelled) > 3 else "")
+            cure = "label these rows or drop them: fit refuses them, and nothing below counts them"
+            result.append(inspection.Finding("documents without a label", len(unlabelled), where, cure))
         if documents.labels is not None:
             result.append(inspection.Finding("classes", len(set(documents.labels))))
             result += inspection.label_findings(documents.labels)

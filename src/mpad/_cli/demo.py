@@ -45,7 +45,7 @@ def run(
     classifier.save(out)
     console.print(f"\nThe model is in [bold]{out}[/bold]. Next:")
     console.print(f"  mpad evaluate {out} docstrings", highlight=False)
-    console.print(f'  echo "Solve a system of equations" | mpad predict {out}', highlight=False)
+    console.print(f'  echo "Fit a spline through noisy points" | mpad predict {out}', highlight=False)
     console.print(f'  mpad explain {out} "Draw samples from a distribution" --out why.html', highlight=False)
     console.print("  mpad fit your.csv --text TEXT_COLUMN --label LABEL_COLUMN --out your-model", highlight=False)
     if not _on_path():

@@ -100,6 +100,7 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
     matrix = confusion_matrix(labels, predicted, labels=classes)
     if plot is not None:
         plot_evaluation(plot, classes, matrix, calibration)
+        typer.echo(f"wrote {plot}", err=True)
     precision, recall, f1, support = precision_recall_fscore_support(
         labels, predicted, labels=classes, zero_division=0.0
     )

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -13,6 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mpad._text.printable import printable
+
+
+_WIDEST = 10_000  # columns of a table that nobody looks at on a terminal
 
 
 class Format(StrEnum):
@@ -46,7 +50,11 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Form
             table.add_column(_cell(column), justify="right" if numeric else "left", overflow="fold")
         for row in listed:
             table.add_row(*[_cell(value) for value in row])
-        Console(emoji=False).print(table)
+        console = Console(emoji=False)
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            wide = console.options.update(max_width=_WIDEST)
+            console.width = max(console.width, console.measure(table, options=wide).maximum)  # a row is a line
+        console.print(table)
 
 
 def as_json(value: Any) -> str:

@@ -69,7 +69,10 @@ def run(
             texts, labels, minutes=minutes, study=study, most_trials=trials, done=said, runner=runner, **fixed
         )
     best = result[0]
-    typer.echo(f"best of {len(result)}: trial {best.number}; fitting it on all {len(texts):,} documents", err=True)
+    default = next(trial for trial in result if trial.number == 0)
+    scores = f"log-likelihood {best.log_likelihood:.4f}, the default's {default.log_likelihood:.4f}"
+    typer.echo(f"best of {len(result)}: trial {best.number}, {scores}; all trials are kept in {study.name}", err=True)
+    typer.echo(f"fitting it on all {len(texts):,} documents", err=True)
     classifier = MPADClassifier(**{**best.settings, **fixed}).fit(texts, labels)
     classifier.card_["data"] = Path(data).name
     classifier.save(out)

@@ -50,16 +50,18 @@ def read_documents(
     label: str | Sequence[str] | None = None,
     need_labels: bool = True,
     separator: str | None = None,
+    unlabelled: list[str] | None = None,
 ) -> Documents:
     """Read a file, a folder, all files of a pattern, or several of these in a list.
 
     `text` and `label` name columns where a guess would be wrong.
 
-    With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one for each label.
+    With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one for each label. A row
+    without its label is an error, unless there is a list `unlabelled`: then it is left out, and the list says where.
     """
     files = matching_files(path)
     if len(files) > 1:
-        parts = [read_documents(file, text, label, need_labels, separator) for file in files]
+        parts = [read_documents(file, text, label, need_labels, separator, unlabelled) for file in files]
         joined = [one for part in parts for one in part.texts]
         labels = [one for part in parts for one in part.labels or []]
         return Documents(joined, as_numbers(labels) if len(labels) == len(joined) else None)
@@ -79,6 +81,9 @@ def read_documents(
     texts: list[str] = []
     labels = []
     for number, row in table.rows:
+        if unlabelled is not None and len(labels_at) == 1 and separator is None and _is_missing(row[labels_at[0]]):
+            unlabelled.append(f"{table.place} {number}")
+            continue
         texts.append(text_cell(table, number, row[text_at], text_at))
         if labels_at:
             labels.append(label_of(table, number, row, labels_at, separator))
@@ -223,8 +228,12 @@ def _is_on(where: str, name: str, cell: Any) -> bool:
     return value in _ON
 
 
+def _is_missing(label: object) -> bool:
+    return label is None or label != label or not str(label).strip()
+
+
 def _present(where: str, label: object) -> Any:
-    if label is None or label != label or not str(label).strip():
+    if _is_missing(label):
         raise DataFileError(f"{where}: the label is missing; drop the row or label it")
     if not isinstance(label, (str, int, float)):
         raise DataFileError(

@@ -79,7 +79,7 @@ def epoch_bar(networks: int = 1) -> Iterator[Sink]:
 
     console = Console(stderr=True)
     if not console.is_terminal and not console.is_jupyter:
-        said: list[str] = ["the network alone; validation: its accuracy on held-out documents, * the best so far"]
+        said: list[str] = ["the network alone; validation: its accuracy on held-out documents; *: kept so far"]
 
         def say(report: EpochReport) -> None:
             console.print("\n".join([*said, str(report)]), highlight=False, soft_wrap=True)

@@ -99,13 +99,15 @@ def _run(
     start = time.perf_counter()
     fitted = clone(model).fit([texts[row] for row in training], truth[training])
     learnt = time.perf_counter()
+    fitted.predict([texts[test[0]]])  # what a first answer prepares is not what documents cost
+    asked = time.perf_counter()
     predicted = fitted.predict([texts[row] for row in test])
     end = time.perf_counter()
     accuracy = micro = float(accuracy_score(truth[test], predicted))
     macro = float(f1_score(truth[test], predicted, average="macro", zero_division=0.0))
     if truth.ndim == 2:
         micro = float(f1_score(truth[test], predicted, average="micro", zero_division=0.0))
-    return fitted, (accuracy, micro, macro, learnt - start, end - learnt)
+    return fitted, (accuracy, micro, macro, learnt - start, end - asked)
 
 
 def _megabytes(fitted: Any) -> float:
