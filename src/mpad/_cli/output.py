@@ -15,7 +15,6 @@ from rich.text import Text
 
 from mpad._text.printable import printable
 
-
 _WIDEST = 10_000  # columns of a table that nobody looks at on a terminal
 
 
