@@ -93,10 +93,20 @@ def markdown(records: dict[str, dict[str, Any]]) -> str:
             parts.append("| what | ours | yardstick | ratio | spread | text | target | note |\n" + "|---" * 8 + "|")
             for row in rows:
                 ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-                cells = row["what"], row["ours"], row["yardstick"], ratio, *_kept(row), row["target"], row["note"]
+                cells = row["what"], row["ours"], row["yardstick"], ratio, *_kept(row), _judged(row), row["note"]
                 parts.append(f"| {' | '.join(cells)} |")
             parts.append("")
     return "\n".join(parts)
+
+
+def _judged(row: dict[str, Any]) -> str:
+    """The target, and that it was missed, where it is a number for the ratio."""
+    asked = re.match(r"(at most |at least )?(\d+(?:\.\d+)?)( \(lower is better\))?$", row["target"])
+    if asked is None or row["ratio"] is None:
+        return str(row["target"])
+    least = asked[1] != "at most "
+    missed = row["ratio"] < float(asked[2]) if least else row["ratio"] > float(asked[2])
+    return row["target"] + (" **missed**" if missed else "")
 
 
 def _kept(row: dict[str, Any]) -> tuple[str, str]:

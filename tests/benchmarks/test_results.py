@@ -1,7 +1,7 @@
 """What benchmarks write says what was measured, on what, and how far it scatters."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -88,3 +88,21 @@ def test_timed_texts_are_new_to_the_model(tmp_path, monkeypatch):
         assert np.isfinite(piece()).all()
     timed = [model for model, text in asked if text == corpus.texts[20]]
     assert len(timed) == len(set(timed)) == 5
+
+
+@pytest.mark.parametrize(
+    ("target", "ratio", "missed"),
+    [
+        ("7", 6.98, True),
+        ("7", 7.0, False),
+        ("at least 0.33", 0.29, True),
+        ("at most 3 (lower is better)", 3.9, True),
+        ("at most 3 (lower is better)", 2.9, False),
+        ("under 1 s", 0.1, False),
+        ("15", None, False),
+    ],
+)
+def test_targets_that_were_missed_are_marked(target, ratio, missed):
+    row = {**asdict(results.Row("a step", "1 s", target=target)), "ratio": ratio}
+    said = results.markdown({"cpu": {"machine": {"commit": "c"}, "sections": {"Steps": [row]}}})
+    assert ("missed" in said) == missed
