@@ -1,6 +1,7 @@
 """The linear part of a model against scikit-learn's TF-IDF and LinearSVC, and its shares against its sums."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,6 +169,16 @@ def test_no_letters_in_common():
     vocabulary, graphs = packed(["a b", "c d", "a d", "c b"])
     features = Features(graphs, np.arange(4), len(vocabulary), vectors_of(vocabulary), vocabulary.words)
     assert features.known.letters is None and features.x.shape[1] == len(features.known.idf)
+
+
+def test_numbers_beyond_all_bounds_are_left_to_whoever_answers():
+    texts, targets = corpus()
+    _, graphs, stack = fitted(texts, targets, 3)
+    huge = np.full(3, 3e38, np.float32)
+    stack = replace(stack, intercept=huge, from_scores=np.eye(3, dtype=np.float32) * 9, network=np.float32(9))
+    assert not np.isfinite(stack.logits(graphs)).any()  # and no warning, which would be an error here
+    assert not np.isfinite(stack.added_to(np.stack([huge] * len(graphs)), np.zeros(3, np.float32))).any()
+    assert all(len(part) for part in stack.shares(graphs))
 
 
 def test_damaged_pairs_are_refused():

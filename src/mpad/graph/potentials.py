@@ -149,10 +149,12 @@ class Potentials:
         scores: Floats = both_classes(self.intercept[None], len(self.bias)) @ self.from_scores.T
         return np.asarray(scores[0] + self.bias)
 
+    @np.errstate(invalid="ignore", over="ignore")  # numbers beyond all bounds are told by `Labels`, of the answer
     def added_to(self, network_logits: Floats, linear: Floats) -> Floats:
         """The network's logits, and what `logits` says of the same documents → the model's."""
         return np.asarray(self.network * network_logits + linear)
 
+    @np.errstate(invalid="ignore", over="ignore")
     def logits(self, graphs: PackedGraphs) -> Floats:
         """What the linear part says of each document: (documents, classes)."""
         weighed = self._weighed(graphs)
@@ -162,6 +164,7 @@ class Potentials:
             _add_runs(total, document, share)
         return total + self.constant
 
+    @np.errstate(invalid="ignore", over="ignore")
     def shares(self, graphs: PackedGraphs) -> tuple[Floats, Floats]:
         """What each node, and each edge, adds to the logits: (nodes, classes), (edges, classes)."""
         weighed = self._weighed(graphs)
