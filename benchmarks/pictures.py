@@ -31,7 +31,7 @@ def main() -> None:
             driver.get(address)
             driver.find_element("id", "text").send_keys(_DOCUMENT)
             driver.find_element("id", "go").click()
-            until(driver, "document.querySelector('#panels svg') !== null")
+            until(driver, "document.querySelector('#panels svg .node') !== null")  # its frame comes first
             _take(driver, docs / "page-light.png", _HEIGHT)
             driver.find_element("id", "theme").click()
             _take(driver, docs / "page-dark.png", _HEIGHT)

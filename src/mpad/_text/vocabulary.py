@@ -192,8 +192,8 @@ class Vocabulary:
     def _pieces_of_each(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
         if not compiled.there():
             return tuple(map(self.pieces, words))
-        short = [word.lower() if len(word.lower()) <= LONGEST_PIECED else "" for word in words]
-        return self._numbers.pieces(short, CONTINUED)
+        spelt = [word.lower() for word in words]
+        return self._numbers.pieces([word if len(word) <= LONGEST_PIECED else "" for word in spelt], CONTINUED)
 
     def extended(self, words: Iterable[str]) -> "Vocabulary":
         """Add words that the training text did not have (their vectors are known all the same)."""
