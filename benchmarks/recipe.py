@@ -42,7 +42,7 @@ from mpad._training.task import Task
 from mpad.estimators import untrained
 from mpad.estimators.joining import HeldOutFit, join_parts
 from mpad.estimators.linear_features import Features
-from mpad.estimators.linear_part import Examples, _cross_fitted_scores, _fit_potentials, held_out_stack
+from mpad.estimators.linear_part import Examples, Stack, _cross_fitted_scores, held_out_stack, make_potentials
 from mpad.estimators.members import TrainingData, held_out_logits
 from mpad.estimators.untrained import untrained_network
 from mpad.models.mpad import MPAD
@@ -114,7 +114,9 @@ class Searched(MPADClassifier):
         network = super()._make_network(n_classes, n_words, vector_width)
         return network if self.idea.network is MPAD else self.idea.network(network.config)
 
-    def _complete(self, model: Any, data: TrainingData, tasks: Sequence[Task], seed: int) -> Any:
+    def _complete(
+        self, model: Any, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True
+    ) -> Any:
         self.data, self.seed, self.task = data, seed, tasks[0]
         self.seen, self.held, self.held_logits = held_out_logits(model, tasks, data.packed)
         return model.with_network(self.task.network), HeldOutFit()
@@ -150,10 +152,12 @@ class Linear:
         features = Features(data.packed, order, *known)
         parts = features.mean, data.targets[order], data.weights[order], len(model.classes_)
         examples = Examples(features.x, *parts)
-        scores = _cross_fitted_scores(examples, model.seed)
+        everything = np.arange(len(order))
+        scores, svm = _cross_fitted_scores(examples, everything, model.seed)
         self.held = scores[places], held_out_stack(examples, scores, places)
         by_itself = np.eye(3)[:2]  # SVM, and regression
-        potentials = [_fit_potentials(features, examples, scores, counts) for counts in by_itself]
+        stack = Stack(examples, scores, everything)
+        potentials = [make_potentials(features, stack, counts, svm.weight, svm.intercept) for counts in by_itself]
         self.n_features, self.seconds = features.x.shape[1], time.process_time() - start
         packed = [part for _, part in model.parts(looked)]
         self.looked = [np.concatenate([each.logits(part) for part in packed]) for each in potentials]

@@ -94,11 +94,6 @@ def test_no_private_dialect():
         assert not names & private, f"{path}: {names & private}"
 
 
-def test_files_hold_one_idea():
-    long = {str(path): lines for path in MODULES if (lines := len((SOURCE / path).read_text().splitlines())) > 310}
-    assert not long
-
-
 def test_tests_mirror_the_source():
     """Every package of the source has its folder of tests."""
     packages = {path.parts[0].removeprefix("_") for path in MODULES if len(path.parts) > 1}

@@ -92,6 +92,18 @@ def warn_of_words(texts: Sequence[str], corpus: EncodedCorpus, tokenizer: Tokeni
         )
 
 
+def warn_of_leak(texts: Sequence[str], groups: NDArray[Any], held: NDArray[np.int64]) -> None:
+    """Warn of validation documents that are training documents too."""
+    trained = np.ones(len(texts), bool)
+    trained[held] = False
+    both = held[np.isin(groups[held], groups[trained])]
+    if len(both):
+        _warn(
+            f"{len(both):,} of {len(held):,} validation documents are also training documents, so scores on them are "
+            f"too high: {_cut(texts[int(both[0])])!r}; remove them from one side"
+        )
+
+
 def _warn(said: str) -> None:
     warnings.warn(said, DataWarning, stacklevel=4)
 

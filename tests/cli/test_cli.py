@@ -44,7 +44,10 @@ def model(data):
     folder = data.parent / "model"
     arguments = "--hidden 16 --max-epochs 25 --learning-rate 0.01 --batch-size 32 --patience 100".split()
     done = mpad("fit", data, "--text", "what", "--label", "kind", "--out", folder, *arguments)
-    assert "120 documents, 2 classes; kept epoch" in done.stderr and f"saved to {folder}" in done.stderr
+    assert (
+        "120 documents, 2 classes: fruit 60 (50.0 %), tool 60 (50.0 %)" in done.stderr
+        and f"saved to {folder}" in done.stderr
+    )
     assert done.stdout == "" and "epoch  25/25" in done.stderr
     return folder
 
@@ -343,7 +346,7 @@ def test_corrections_win(model, data, tmp_path):
 def test_held_out_documents_of_ones_own(data, tmp_path):
     (tmp_path / "held.csv").write_text("what,kind\na ripe plum,fruit\nthe drill,tool\n")
     done = fit_once(data, tmp_path / "m", "--validation", tmp_path / "held.csv")
-    assert "(2 documents); on the same ones" in done.stderr
+    assert "; 2 documents)" in done.stderr and "TF-IDF + linear SVM" in done.stderr
 
 
 def test_a_test_file_is_scored_beside_a_linear_svm(data, tmp_path):

@@ -207,7 +207,7 @@ def test_a_good_network_counts_more_than_a_bad_one():
     wrong = 4.0 * generator.standard_normal((len(texts), 3))
     good, bad = (part_of(texts, targets, 3, network)[0] for network in (right, wrong))
     assert good.potentials.network > 1.5 * bad.potentials.network > 0
-    assert set(good.accuracies) == {"tfidf-svm", "linear-stack", "mpad"} and good.accuracies["mpad"] > 0.9
+    assert set(good.accuracies) == {"ngram-svm", "ngram-stack", "mpad"} and good.accuracies["mpad"] > 0.9
 
 
 def test_what_is_clearly_better_answers_alone(monkeypatch):
@@ -215,7 +215,7 @@ def test_what_is_clearly_better_answers_alone(monkeypatch):
     misleading = -8.0 * np.eye(3)[targets]
     monkeypatch.setattr("mpad.estimators.joining._fit_counts", lambda experts, targets, usual: np.ones(len(usual)))
     part, graphs = part_of(texts, targets, 3, misleading)
-    assert part.answers_by in ("tfidf-svm", "linear-stack") and part.potentials.network == 0
+    assert part.answers_by in ("ngram-svm", "ngram-stack") and part.potentials.network == 0
     assert part.accuracies["mpad"] == part.accuracies[part.answers_by]
     assert (part.potentials.added_to(misleading, part.potentials.logits(graphs)).argmax(1) == targets).mean() > 0.9
 

@@ -68,7 +68,7 @@ def test_many_labels_are_lists(many, texts):
 def test_missing_texts_are_empty_and_no_rows_are_no_rows(model):
     batch = pd.DataFrame({"text": ["a plum", None, float("nan"), pd.NA, ""]})
     answer = Predictor(model)(batch)
-    assert len(answer) == 5 and answer["probability"].iloc[1:].nunique() == 1
+    assert len(answer) == 5 and np.ptp(answer["probability"].iloc[1:]) < 1e-6
     nothing = Predictor(model)(pa.table({"text": pa.array([], "string")}))
     assert nothing.num_rows == 0 and nothing.schema.names == ["text", "label", "probability"]
     assert Predictor(model)({"text": np.array([], object)})["probability"].dtype == np.float64

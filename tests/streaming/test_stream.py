@@ -238,7 +238,7 @@ def test_every_pass_says_how_far_it_is(files, tmp_path, capsys):
 def test_shards_give_back_what_was_packed_in_fewer_bytes(tmp_path, words):
     texts = [" ".join(f"w{k}" for k in range(words)) + " w0 w1", "one two one two"]
     graphs, _ = graphs_of_words(texts, weighting="distance" if words == 3 else "count")
-    shard = write_shard(tmp_path / "s.safetensors", graphs, np.array([0, 1]))
+    shard = write_shard(tmp_path / "s.safetensors", graphs, np.array([0, 1]), np.zeros(2, np.uint64))
     again, targets = read_shard(shard)
     assert targets.tolist() == [0, 1]
     for field in ("words", "node_start", "source", "target", "weight", "edge_start", "document_start", "count"):

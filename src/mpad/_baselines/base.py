@@ -24,6 +24,7 @@ from mpad._storage.model_formats import FORMAT
 from mpad._text.tokenizer import Tokenizer, as_tokenizer, saved_tokenizer
 from mpad._version import __version__
 from mpad.errors import DamagedModel, InputError, MPADError
+from mpad.estimators.linear_part import LIBLINEAR
 
 
 class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -77,15 +78,17 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def predict(self, X: Iterable[str]) -> NDArray[Any]:
         """Label of each document: (n,), or indicators (n, n_classes) for many labels a document."""
-        check_is_fitted(self)
-        return self.labels_.decide(self._scores_of(as_texts(X)))
+        return self.labels_.decide(self.class_scores(X))
 
     def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
         """Share of documents that are right; of many labels a document, of those that are right in all labels."""
         check_is_fitted(self)
         return float(super().score(X, self.labels_.as_predicted(y), sample_weight))
 
-    def _scores_of(self, texts: list[str]) -> NDArray[Any]:
+    def class_scores(self, X: Iterable[str]) -> NDArray[Any]:
+        """Return a score per class, higher for likelier classes: (n, n_classes)."""
+        check_is_fitted(self)
+        texts = as_texts(X)
         return self._scores(texts) if texts else np.zeros((0, len(self.labels_)))
 
     def save(self, folder: str | Path) -> None:
@@ -145,8 +148,7 @@ class ProbableClassifier(PlainClassifier):
 
     def predict_proba(self, X: Iterable[str]) -> NDArray[np.float64]:
         """Probability of each class: (n, n_classes)."""
-        check_is_fitted(self)
-        return self.labels_.probabilities(self._scores_of(as_texts(X)))
+        return self.labels_.probabilities(self.class_scores(X))
 
 
 def linear_shapes(width: int, labels: Labels) -> dict[str, tuple[int, ...]]:
@@ -157,9 +159,10 @@ def linear_shapes(width: int, labels: Labels) -> dict[str, tuple[int, ...]]:
 def fit_linear(model: Any, features: Any, targets: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Fit one of scikit-learn's linear classifiers: weight and bias; of many labels a document, a row for each."""
     if targets.ndim == 1:
-        fitted = model.fit(features, targets)
+        with LIBLINEAR:
+            fitted = model.fit(features, targets)
         return fitted.coef_, np.atleast_1d(fitted.intercept_)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), LIBLINEAR:
         warnings.filterwarnings("ignore", message="Label .* is present in all")  # constant, as is said below
         fitted = OneVsRestClassifier(model).fit(features, targets)
     weight, bias = np.zeros((targets.shape[1], features.shape[1])), np.where(targets[0] > 0.5, 1.0, -1.0)

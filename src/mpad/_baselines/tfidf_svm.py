@@ -20,7 +20,7 @@ def tfidf_svm(tokenizer: Tokenizer | None = None) -> Pipeline:
     weights = TfidfVectorizer(
         tokenizer=words, token_pattern=None, lowercase=False, ngram_range=(1, 2), sublinear_tf=True
     )
-    return make_pipeline(weights, LinearSVC())
+    return make_pipeline(weights, LinearSVC(random_state=0))
 
 
 def tfidf_svm_config() -> dict[str, Any]:

@@ -66,8 +66,13 @@ def run(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
     validation: Annotated[
-        str | None, typer.Option(help="Held-out documents of your own, instead of a tenth of DATA.")
+        str | None,
+        typer.Option(help="Held-out documents of your own, in place of a tenth of DATA. They are never trained on."),
     ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="With --validation: after scoring, train again on DATA and these documents."),
+    ] = False,
     test: Annotated[
         str | None, typer.Option(help="Documents to test the finished model on, beside TF-IDF + linear SVM.")
     ] = None,
@@ -114,10 +119,11 @@ def run(
 
     Example: `torchrun --nproc-per-node 2 -m mpad fit 'corpus/*.parquet' --resume --out my-model`
 
-    A tenth of the documents is held out: on these the model is compared with TF-IDF + linear SVM, and presets other
-    than best choose their epoch. Ctrl-C ends training and keeps what there is. After every epoch all that is needed to
-    go on is written to OUT.checkpoint: if the machine goes down, the same command with --resume ends with the model
-    that it would have had.
+    A tenth of the documents is held out from the network. On these documents the model is compared with TF-IDF + linear
+    SVM, the default preset weighs its parts, and the other presets choose their epoch. Equal texts are never split.
+
+    Ctrl-C stops training and keeps the model so far. After every epoch a checkpoint is written to OUT.checkpoint: after
+    a crash, the same command with --resume continues and ends with the same model.
     """
     from mpad._storage.model_folder import check_destination
 
@@ -125,7 +131,7 @@ def run(
     from mpad import zoo
     from mpad._text.distilled import missing_hint
     from mpad.estimators.text_classifier import TextClassifier
-    from mpad.estimators.training_card import held_out_lines
+    from mpad.estimators.training_card import closing_lines
 
     shared = {
         "tokenizer": tokenizer,
@@ -166,17 +172,16 @@ def run(
     held = None if validation is None else labelled(validation, text, label, "test", separator)
     tested = None if test is None else labelled(test, text, label, "test", separator)
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
-    kept = _train(classifier, texts, labels, held, checkpoint, resume, max_epochs)
+    kept = _train(classifier, texts, labels, held, refit, checkpoint, resume, max_epochs)
     classifier.card_["data"] = said(data)
     if keep_examples:
         classifier.card_["examples"] = pick_examples(texts, labels)
     _save(classifier, out)
     if isinstance(classifier, TextClassifier):  # whose training wrote it, or went on from it
         checkpoint.unlink(missing_ok=True)
-    typer.echo(f"{len(texts):,} documents, {len(classifier.classes_)} classes; {kept}", err=True)
-    if isinstance(classifier, TextClassifier):
-        for line in held_out_lines(classifier):
-            typer.echo(line, err=True)
+    plain = [f"{len(texts):,} documents, {len(classifier.classes_)} classes"]
+    for line in [*kept, *(closing_lines(classifier) if isinstance(classifier, TextClassifier) else plain)]:
+        typer.echo(line, err=True)
     if tested is not None:
         typer.echo(_tested(classifier, texts, labels, *tested), err=True)
     more = f', mpad explain {out} "some text"' if model == "mpad" else ""
@@ -219,32 +224,31 @@ def _train(
     texts: list[str],
     labels: list[Any],
     held: tuple[list[str], list[Any]] | None,
+    refit: bool,
     checkpoint: Path,
     resume: bool,
     max_epochs: int | None,
-) -> str:
-    """Fit, with a bar; what was kept, in words."""
-    from mpad._training.progress import epoch_bar
+) -> list[str]:
+    """Fit, with a bar; return a line about the epoch that was kept, if that is worth one."""
     from mpad.estimators.text_classifier import TextClassifier
 
     if not isinstance(classifier, TextClassifier):
         if resume or held:
             raise InputError(f"--resume and --validation are for networks; '{classifier.kind}' learns in one go")
         classifier.fit(texts, labels)
-        return "learnt in one go"
+        return []
     networks = getattr(classifier, "members", 1)
     if resume and networks > 1:
         raise InputError("--resume is for one network, not for several members")
     if resume and not checkpoint.exists():
         typer.echo(f"{checkpoint}: no checkpoint; beginning with the first epoch", err=True)
     kept_at = checkpoint if networks == 1 else None
-    with epoch_bar(networks) as sink:
-        classifier.fit(
-            texts, labels, validation=held, sink=sink, checkpoint=kept_at, resume=resume, keep_interrupted=True
-        )
+    options: dict[str, Any] = {"checkpoint": kept_at, "resume": resume, "keep_interrupted": True}
+    with classifier.progress_bar() as sink:
+        classifier.fit(texts, labels, validation=held, refit=refit, sink=sink, **options)
     if max_epochs is not None and classifier.n_iter_ > max_epochs:
         typer.echo(f"{classifier.n_iter_} epochs were done already, more than --max-epochs {max_epochs}", err=True)
-    return _kept(classifier)
+    return kept_epoch(classifier)
 
 
 def _tested(classifier: Any, texts: list[str], labels: list[Any], new: list[str], truth: list[Any]) -> str:
@@ -285,11 +289,3 @@ def _save(classifier: "TextClassifier | PlainClassifier", out: Path) -> None:
             continue
         raise StoreError(f"{first}; the model was saved to {instead} instead")
     raise first
-
-
-def _kept(classifier: "TextClassifier") -> str:
-    if classifier.held_out_accuracy_:  # the next line has the whole model's
-        return kept_epoch(classifier)
-    best, held = classifier.history_[max(classifier.best_epoch_ - 1, 0)], classifier.card_["held_out"]
-    on = f"{held:,} held-out documents" if held else "the training documents"
-    return f"{kept_epoch(classifier)}, accuracy {best.validation_accuracy:.4f} on {on}"

@@ -48,7 +48,7 @@ def run_stream(
 ) -> None:
     """Fit, save and say how it went; of several processes, the first alone writes."""
     from mpad._streaming.options import StreamOptions
-    from mpad.estimators.training_card import held_out_lines
+    from mpad.estimators.training_card import closing_lines
 
     if refused:
         raise InputError(f"--{refused[0].replace('_', '-')} is for documents in memory; leave it out, or --no-stream")
@@ -71,13 +71,13 @@ def run_stream(
     classifier.card_["data"] = said(data)
     classifier.save(out)
     checkpoint.unlink(missing_ok=True)
-    n = classifier.card_["documents"]
-    typer.echo(f"{n:,} documents, {len(classifier.classes_)} classes; {kept_epoch(classifier)}", err=True)
-    for line in held_out_lines(classifier):
+    for line in [*kept_epoch(classifier), *closing_lines(classifier)]:
         typer.echo(line, err=True)
     typer.echo(f'saved to {out}; next: mpad predict {out} DATA, mpad explain {out} "some text"', err=True)
 
 
-def kept_epoch(classifier: "TextClassifier") -> str:
-    """Which epoch's weights a model has, in words."""
-    return f"{'interrupted; kept' if classifier.interrupted_ else 'kept'} epoch {classifier.best_epoch_}"
+def kept_epoch(classifier: "TextClassifier") -> list[str]:
+    """Return a line about the epoch that was kept; none if that is the last, as planned."""
+    if classifier.interrupted_:
+        return [f"interrupted; kept epoch {classifier.best_epoch_}"]
+    return [] if classifier.best_epoch_ == classifier.n_iter_ else [f"kept epoch {classifier.best_epoch_}"]

@@ -81,7 +81,7 @@ class Runner:
             settings = [self._estimator(cell, random_state=seed, device=self.device) for seed in seeds]
             data, cv = (corpus.texts, corpus.labels), [corpus.splits[fold].rows for fold in folds]
             held = settings[0].validation_fraction
-            for result in cross_validate_in_turn(settings, *data, cv=cv, watch=False, sink=sink):
+            for result in cross_validate_in_turn(settings, *data, cv=cv, watch=False, group_copies=False, sink=sink):
                 fold, seed = folds[result.fold], seeds[result.setting]
                 yield Record(
                     **origin,

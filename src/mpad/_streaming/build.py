@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mpad._io.atomic import write_file
 from mpad._labels import Labels
 from mpad._streaming.shards import Shard, read_list, write_list, write_shard
+from mpad._text.equal_texts import text_hashes
 from mpad._text.readers import as_numbers
 from mpad._text.streams import Chunk, Piece
 from mpad._text.tokenizer import Tokenizer
@@ -32,7 +33,7 @@ from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs, concatenate
 
-_FORMAT = 2  # raised where shards or counts come to mean something else
+_FORMAT = 3  # raised where shards or counts come to mean something else
 _MOST_COUNTED = 1_000_000  # words that are remembered while counting; beyond, the rarest are forgotten
 MOST_WORDS = 200_000  # words that the vocabulary keeps
 
@@ -65,14 +66,14 @@ class Reading:
         held.update("\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass"))
         return held.hexdigest()
 
-    def read(self, chunk: Chunk) -> tuple[PackedGraphs, NDArray[Any]]:
-        """Documents as the network reads them, and their targets."""
+    def read(self, chunk: Chunk) -> tuple[PackedGraphs, NDArray[Any], NDArray[np.uint64]]:
+        """Return documents as the network reads them, their targets, and the hashes of their texts."""
         corpus = self.vocabulary.encode(chunk.texts, self.tokenizer, self.sentences, compose=False)
         labels: Any = [tuple(label) for label in chunk.labels] if self.labels.multilabel else chunk.labels
         y = np.empty(len(labels), object) if self.labels.multilabel else np.array(labels, self.labels.classes.dtype)
         if self.labels.multilabel:
             y[:] = labels
-        return build_graphs(corpus, self.graph), self.labels.encode(y)
+        return build_graphs(corpus, self.graph), self.labels.encode(y), text_hashes(chunk.texts)
 
 
 def count_corpus(
@@ -190,18 +191,19 @@ def _added(total: Counts, more: Counts) -> Counts:
 def _build_piece(reading: Reading, task: tuple[Piece, Path]) -> None:
     piece, listed = task
     shards: list[Shard] = []
-    held: list[tuple[PackedGraphs, NDArray[Any]]] = []
+    held: list[tuple[PackedGraphs, NDArray[Any], NDArray[np.uint64]]] = []
 
     def write() -> None:
         path = listed.with_suffix(f".{len(shards):05d}.safetensors")
-        shards.append(write_shard(path, concatenate([g for g, _ in held]), np.concatenate([t for _, t in held])))
+        graphs, targets, hashes = zip(*held, strict=True)
+        shards.append(write_shard(path, concatenate(list(graphs)), np.concatenate(targets), np.concatenate(hashes)))
         held.clear()
 
     for chunk in piece.chunks():
         for start in range(0, len(chunk.texts), reading.shard_size):
             part = slice(start, start + reading.shard_size)
             held.append(reading.read(Chunk(chunk.texts[part], chunk.labels[part])))
-            if sum(len(targets) for _, targets in held) >= reading.shard_size:
+            if sum(len(targets) for _, targets, _ in held) >= reading.shard_size:
                 write()
     if held:
         write()

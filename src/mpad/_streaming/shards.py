@@ -30,6 +30,7 @@ _TYPES = {
     "document_start": np.int64,
     "count": np.int32,
 }  # in memory
+_HASHES = "text_hashes"
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,11 @@ class Shard:
     documents: int
 
 
-def write_shard(path: Path, graphs: PackedGraphs, targets: NDArray[Any]) -> Shard:
-    """Write documents and their targets."""
+def write_shard(path: Path, graphs: PackedGraphs, targets: NDArray[Any], hashes: NDArray[np.uint64]) -> Shard:
+    """Write documents, their targets and the hashes of their texts (`text_hashes`)."""
     arrays = {name: _narrowed(getattr(graphs, name)) for name in _TYPES if getattr(graphs, name) is not None}
-    write_file(path, save({**arrays, "targets": np.ascontiguousarray(targets)}, {"documents": str(len(targets))}))
+    arrays |= {"targets": np.ascontiguousarray(targets), _HASHES: hashes.view(np.int64)}
+    write_file(path, save(arrays, {"documents": str(len(targets))}))
     return Shard(path, len(targets))
 
 
@@ -62,7 +64,7 @@ def read_shard(shard: Shard) -> tuple[PackedGraphs, NDArray[Any]]:
     """Documents and their targets."""
     try:
         with safe_open(shard.path, framework="numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+            arrays = {name: file.get_tensor(name) for name in file.keys() if name != _HASHES}  # noqa: SIM118, no dict
         targets = arrays.pop("targets")
         graphs = PackedGraphs(**{name: array.astype(_TYPES[name], copy=False) for name, array in arrays.items()})
     except (SafetensorError, OSError, KeyError, TypeError) as error:
@@ -72,6 +74,18 @@ def read_shard(shard: Shard) -> tuple[PackedGraphs, NDArray[Any]]:
     if not len(graphs) == len(targets) == shard.documents:
         raise DataFileError(f"{shard.path}: expected {shard.documents:,} documents; remove it, and begin again")
     return graphs, targets
+
+
+def read_hashes(shard: Shard) -> NDArray[np.uint64]:
+    """Read the hashes of the documents' texts, equal for equal texts: (documents,)."""
+    try:
+        with safe_open(shard.path, framework="numpy") as file:
+            hashes: NDArray[np.uint64] = file.get_tensor(_HASHES).view(np.uint64)
+    except (SafetensorError, OSError) as error:
+        raise DataFileError(f"{shard.path}: cannot be read ({error}); remove it, and begin again") from None
+    if hashes.shape != (shard.documents,):
+        raise DataFileError(f"{shard.path}: expected {shard.documents:,} documents; remove it, and begin again")
+    return hashes
 
 
 def read_shards(shards: Sequence[Shard]) -> tuple[PackedGraphs, NDArray[Any]]:

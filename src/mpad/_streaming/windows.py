@@ -7,16 +7,26 @@ several: two processes of one lane each see the very batches that one process of
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._streaming.shards import Shard, read_shard, read_shards
+from mpad._streaming.shards import Shard, read_hashes, read_shard, read_shards
 from mpad.graph.packed import PackedGraphs, concatenate, take_documents
 
 Rows = NDArray[np.int64]
-_HELD, _ORDER, _DEAL = 1, 2, 3  # what random numbers are for: streams of their own
+_ORDER, _DEAL = 2, 3  # what random numbers are for: streams of their own
+
+
+def _uniform(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:
+    """Draw a number from 0 to 1 for each hash, always the same for one hash and seed (the finalizer of splitmix64)."""
+    with np.errstate(over="ignore"):
+        x = hashes + np.uint64(seed % 2**32 + 1) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray((x ^ (x >> np.uint64(31))) / 2.0**64)
 
 
 @dataclass(frozen=True)
@@ -41,9 +51,18 @@ class ShardedCorpus:
     window: int = 32_768  # documents of a lane that are in memory together
 
     def held(self, number: int) -> NDArray[np.bool_]:
-        """Which documents of a shard are held out: (documents,)."""
-        drawn = np.random.default_rng([self.seed, _HELD, number]).random(self.shards[number].documents)
-        return np.asarray(drawn < self.held_out)
+        """Return which documents of a shard are held out: (documents,). Equal texts, in any shard, share their fate."""
+        return np.asarray(_uniform(self._hashes[number], self.seed) < self.held_out)
+
+    @cached_property
+    def _hashes(self) -> list[NDArray[np.uint64]]:
+        return [read_hashes(shard) for shard in self.shards]
+
+    @property
+    def copies(self) -> int:
+        """Documents whose text already appeared in an earlier document."""
+        hashes = np.concatenate(self._hashes) if self.shards else np.zeros(0, np.uint64)
+        return len(hashes) - len(np.unique(hashes))
 
     def held_out_documents(self) -> tuple[PackedGraphs, NDArray[Any]]:
         """All documents that are held out."""

@@ -22,13 +22,6 @@ class EpochReport:
     model: int = 0  # of several that train together
     watched_accuracy: float | None = None  # on documents that nothing is chosen by
 
-    def __str__(self) -> str:
-        mark = " *" if self.is_best else ""
-        return (
-            f"epoch {self.epoch:>3}/{self.max_epochs}  loss {self.train_loss:.4f}  "
-            f"validation {self.validation_accuracy:.4f}  {self.seconds:.2f} s{mark}"
-        )
-
 
 Sink = Callable[[EpochReport], None]
 
@@ -72,29 +65,39 @@ def with_bar(items: Iterable[Item], name: str, total: int, shown: bool) -> Itera
 
 
 @contextmanager
-def epoch_bar(networks: int = 1) -> Iterator[Sink]:
-    """Show a bar while so many networks train, on a terminal and in notebooks; elsewhere a line an epoch."""
-    from rich.console import Console  # here: answering does not need it
+def epoch_bar(networks: int = 1, show_accuracy: bool = True, mark_best: bool = True) -> Iterator[Sink]:
+    """Show a bar while networks train, on a terminal and in notebooks; elsewhere a line per epoch.
+
+    Without `show_accuracy` lines have the loss only: the accuracy of a network that is one part of a model is not the
+    model's. `mark_best` marks epochs that are better than all before, if the best one is kept.
+    """
+    from rich.console import Console  # here: predicting does not need it
     from rich.progress import Progress
 
     console = Console(stderr=True)
+    best = 0.0
+
+    def describe(report: EpochReport) -> str:
+        if not show_accuracy:
+            return f"loss {report.train_loss:.4f}"
+        return f"loss {report.train_loss:.4f}  held-out accuracy {report.validation_accuracy:.4f}"
+
     if not console.is_terminal and not console.is_jupyter:
-        said: list[str] = ["the network alone; validation: its accuracy on held-out documents; *: kept so far"]
 
-        def say(report: EpochReport) -> None:
-            console.print("\n".join([*said, str(report)]), highlight=False, soft_wrap=True)
-            said.clear()
+        def print_line(report: EpochReport) -> None:
+            mark = "  best so far" if show_accuracy and mark_best and report.is_best else ""
+            epoch = f"epoch {report.epoch:>3}/{report.max_epochs}"
+            console.print(f"{epoch}  {describe(report)}  {report.seconds:.2f} s{mark}", highlight=False, soft_wrap=True)
 
-        yield say
+        yield print_line
         return
     with Progress(*bar_columns("training"), console=console) as progress:
         task = progress.add_task("training", total=None, said="reading text and vectors …")
-        best = 0.0
 
         def advance(report: EpochReport) -> None:
             nonlocal best
             best = max(best, report.validation_accuracy)
-            said = f"loss {report.train_loss:.3f}  validation {report.validation_accuracy:.3f}  best {best:.3f}"
+            said = describe(report) + (f"  best {best:.4f}" if show_accuracy and mark_best else "")
             done = report.epoch if networks == 1 else report.model * report.max_epochs + report.epoch
             progress.update(task, completed=done, total=networks * report.max_epochs, said=said)
 

@@ -1,10 +1,12 @@
 """The front door: MPADClassifier, a scikit-learn estimator."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mpad._labels import Labels
@@ -21,7 +23,7 @@ from mpad._training.device import find_device
 from mpad._training.progress import Sink
 from mpad._training.task import Task
 from mpad.estimators.joining import HeldOutFit, calibrated
-from mpad.estimators.linear_part import fit_linear_part
+from mpad.estimators.linear_part import fit_linear_part, refit_linear_part
 from mpad.estimators.members import TrainingData, check_members, held_out_logits, trained_model
 from mpad.estimators.presets import DEFAULT_PRESET, find_preset
 from mpad.estimators.text_classifier import TextClassifier
@@ -92,8 +94,10 @@ class MPADClassifier(TextClassifier):
     dropout : float
         Share of activations that are dropped while training.
     validation_fraction : float
-        Share of X held out to choose the best epoch, and what network and linear part count; 0 keeps the epoch best on
-        X itself.
+        Share of X that is held out from the network. The default preset weighs network and linear part on these
+        documents, which also calibrates the probabilities, and then trains the linear part on them too; it chooses no
+        epoch with them. The presets "paper" and "authors" choose the best epoch with them. Copies of a text are never
+        split. With 0 nothing is held out: parts have their usual weights, and the epoch that is best on X is kept.
     class_weight : None, "balanced" or dict
         Weight of each label in the loss.
     device : str
@@ -118,11 +122,15 @@ class MPADClassifier(TextClassifier):
         The epoch whose weights were kept.
     n_iter_ : int
         Epochs run.
+    held_out_ : HeldOutScores or None
+        Scores on held-out documents, with intervals and the baselines; None if nothing was held out.
     held_out_accuracy_ : dict
-        On held-out documents, of the model ("mpad") and of what it was compared with. A model with potentials has these
-        alone.
+        Accuracy on held-out documents of the model ("mpad"), of the baseline ("tfidf-svm", trained on the same
+        documents as the network), and of the parts of a model with a linear part ("ngram-svm", "ngram-stack"). For
+        multi-label data: the share of correct single decisions.
     answers_by_ : str
-        "mpad", or "tfidf-svm" or "linear-stack" where that alone is clearly better on held-out documents.
+        "mpad", or the part ("ngram-svm", "ngram-stack") that predicts alone because it is clearly better on held-out
+        documents.
 
     """
 
@@ -242,7 +250,7 @@ class MPADClassifier(TextClassifier):
         return check_members(self.members)
 
     def _complete(
-        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int
+        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True
     ) -> tuple[TextModel, HeldOutFit]:
         seen, held, logits = held_out_logits(model, tasks, data.packed)
         model = trained_model(model, tasks)
@@ -250,7 +258,6 @@ class MPADClassifier(TextClassifier):
         fitted = None
         if self._wants_potentials:
             documents = np.concatenate([seen, held])
-            vectors = model.network.vectors.detach().cpu().numpy()
             fitted = fit_linear_part(
                 data.packed,
                 documents,
@@ -258,12 +265,26 @@ class MPADClassifier(TextClassifier):
                 data.weights[documents],
                 len(model.labels),
                 model.vocabulary.words,
-                vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16),
+                _linear_vectors(model),
                 np.arange(len(seen), len(documents)),
                 logits,
                 seed,
+                None if data.groups is None else data.groups[documents],
+                train_on_held,
             )
         return calibrated(model, fitted, logits, data.targets[held])
+
+    def _refit(
+        self, model: TextModel, fitted: HeldOutFit, data: TrainingData, tasks: Sequence[Task], seed: int
+    ) -> TextModel:
+        model = trained_model(model, tasks)
+        assert isinstance(model, DocumentModel)
+        if fitted.counts is None:
+            model.network.scale_logits(1 / (fitted.temperature or 1.0))
+            return model
+        labels, words = len(model.labels), model.vocabulary.words
+        known = data.targets, data.weights, labels, words, _linear_vectors(model), fitted.counts, seed, data.groups
+        return replace(model, potentials=refit_linear_part(data.packed, *known))
 
     @property
     def _wants_potentials(self) -> bool:
@@ -308,3 +329,9 @@ class MPADClassifier(TextClassifier):
 
         check_is_fitted(self)
         return explain(self.model_, text, label, method, unit=unit)
+
+
+def _linear_vectors(model: DocumentModel) -> NDArray[np.floating]:
+    """Return the word vectors that the linear part averages; no columns if the network learned them."""
+    vectors: NDArray[np.float32] = model.network.vectors.detach().cpu().numpy()
+    return vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16)

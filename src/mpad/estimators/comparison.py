@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 from mpad._inputs import as_examples
 from mpad._labels import label_names, learn_labels
+from mpad._text.equal_texts import text_groups
 from mpad.errors import InputError
 from mpad.estimators.cross_validation import shuffled_folds
 
@@ -68,7 +69,7 @@ def compare(
         most, of = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
     if not 2 <= folds <= most:
         raise InputError(f"folds must be from 2 to {most}, the {of}, not {folds}")
-    splits = list(shuffled_folds(folds, truth, seed).split(truth, truth))
+    splits = shuffled_folds(folds, texts, truth, seed, text_groups(texts))
     result: list[Scores] = []
     for name, model in models.items():
         rows, size = [], 0.0

@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import BaseCrossValidator, KFold, StratifiedKFold
+from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from mpad._inputs import as_examples, as_seed
 from mpad._inspection import warn_of_labels
 from mpad._labels import label_names, learn_labels
 from mpad._pipeline.text_model import TextModel
+from mpad._text.equal_texts import text_groups
 from mpad._training.device import find_device
 from mpad._training.engine import evaluate
 from mpad._training.examples import Examples
@@ -56,6 +57,7 @@ def cross_validate(
     *,
     cv: Folds = 10,
     watch: bool = True,
+    group_copies: bool = True,
     sink: Sink = silent,
 ) -> list[FoldResult]:
     """Train and test every estimator on every fold, all at the same time where that is faster.
@@ -67,11 +69,15 @@ def cross_validate(
     validation and test rows say which documents choose it. Test accuracy is reported every epoch; with `watch=False`
     it is measured once, of the epoch that was chosen, which is faster where the test part is large.
 
+    Equal texts (apart from case and white space) stay on one side of every split made here: between training and test
+    documents, unless `cv` says which those are, and between training and held-out documents. `group_copies=False`
+    splits them like any others, as the paper does.
+
     The vocabulary is that of all of X, as in the paper: words carry no labels, and a word that only test documents
     have keeps its pretrained, or an untrained random, vector. With `vectors="corpus"` vectors are learnt from the
     documents that no fold tests on, or from all where each is tested once.
     """
-    return list(cross_validate_in_turn(estimators, X, y, cv=cv, watch=watch, sink=sink))
+    return list(cross_validate_in_turn(estimators, X, y, cv=cv, watch=watch, group_copies=group_copies, sink=sink))
 
 
 def cross_validate_in_turn(
@@ -81,6 +87,7 @@ def cross_validate_in_turn(
     *,
     cv: Folds = 10,
     watch: bool = True,
+    group_copies: bool = True,
     sink: Sink = silent,
 ) -> Iterator[FoldResult]:
     """The same, each result as soon as it is there: all at once where all train together, else one by one."""
@@ -92,12 +99,13 @@ def cross_validate_in_turn(
     warn_of_labels(labels, truth)
     targets, ones = labels.encode(truth), np.ones(len(texts), np.float32)
     seeds = [as_seed(setting.random_state) for setting in settings]
-    folds = _folds(cv, texts, targets, seeds[0])
+    groups = text_groups(texts) if group_copies else None
+    folds = _folds(cv, texts, targets, seeds[0], groups)
     shared, packed = untrained_model(settings[0], texts, labels, seeds[0], never_tested(len(texts), folds))
     device = find_device(settings[0].device)
     corpus = shared.tensors(packed, device)
     runs = [
-        _Run(number, fold, *_tasks(setting, seed, shared, TrainingData(packed, corpus, targets, ones), rows))
+        _Run(number, fold, *_tasks(setting, seed, shared, TrainingData(packed, corpus, targets, ones, groups), rows))
         for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True))
         for fold, rows in enumerate(folds)
     ]
@@ -108,7 +116,9 @@ def cross_validate_in_turn(
         history, (setting, fold) = histories[0], (run.setting, run.fold)
         best = history.reports[history.best_epoch - 1]
         estimator = clone(settings[setting])
-        model, fitted = estimator._complete(shared, run.data, run.tasks, seeds[setting])
+        model, fitted = estimator._complete(
+            shared, run.data, run.tasks, seeds[setting], train_on_held=folds[fold][1] is None
+        )
         estimator._remember(model, fitted, histories)
         if len(run.tasks) > 1 or fitted.potentials is not None:
             test_accuracy = model.accuracy(packed, targets, folds[fold][2])
@@ -183,17 +193,25 @@ def _check_alike(settings: Sequence[TextClassifier]) -> None:
             )
 
 
-def shuffled_folds(n: int, targets: NDArray[Any], seed: int) -> BaseCrossValidator:
-    """Folds with classes spread evenly; of many labels a document (a matrix), by chance alone."""
-    splitter = KFold if targets.ndim == 2 else StratifiedKFold
-    return splitter(n, shuffle=True, random_state=seed)
+def shuffled_folds(
+    n: int, texts: Sequence[str], targets: NDArray[Any], seed: int, groups: Rows | None = None
+) -> list[tuple[Rows, Rows]]:
+    """Cut folds with classes spread evenly (multi-label: at random) and documents of one group in one fold."""
+    many = targets.ndim == 2
+    if groups is None or len(np.unique(groups)) == len(groups):
+        splitter: Any = (KFold if many else StratifiedKFold)(n, shuffle=True, random_state=seed)
+        return list(splitter.split(texts, targets))
+    if len(np.unique(groups)) < n:
+        raise InputError(f"{n} folds need {n} different texts; there are {len(np.unique(groups))}")
+    splitter = (GroupKFold if many else StratifiedGroupKFold)(n, shuffle=True, random_state=seed)
+    return list(splitter.split(texts, targets, groups))
 
 
-def _folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int) -> list[Fold]:
+def _folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int, groups: Rows | None) -> list[Fold]:
     if isinstance(cv, int):
         if cv < 2:
             raise InputError(f"cv must be at least 2 folds, not {cv}")
-        cv = shuffled_folds(cv, y, seed)
+        cv = shuffled_folds(cv, texts, y, seed, groups)
     folds: list[Fold] = []
     for number, parts in enumerate(cv.split(texts, y) if hasattr(cv, "split") else cv):
         if len(parts) not in (2, 3):

@@ -18,13 +18,14 @@ _USUAL = np.log([0.8, 0.5, 0.35])  # what SVM, regression and network count, as 
 
 @dataclass(frozen=True)
 class HeldOutFit:
-    """What was fitted beside the network, or of how it is heard, and how well each part does on held-out documents."""
+    """The linear part, or the temperature, and the accuracy of each part on held-out documents."""
 
-    accuracies: dict[str, float] = field(default_factory=dict)  # "tfidf-svm", "linear-stack", "mpad": the model
-    answers_by: str = "mpad"  # or which of the others answers alone, because it is clearly better
+    accuracies: dict[str, float] = field(default_factory=dict)  # of "ngram-svm", "ngram-stack", "mpad" (all together)
+    answers_by: str = "mpad"  # or the one part that is clearly better alone
     potentials: Potentials | None = None
     logits: NDArray[np.floating] | None = None  # of the whole model, on held-out documents
-    temperature: float | None = None  # where that alone was fitted
+    temperature: float | None = None  # if there is no linear part
+    counts: Doubles | None = None  # (3,), weights of the parts
 
 
 def calibrated(
@@ -65,7 +66,7 @@ def join_parts(experts: Sequence[NDArray[np.floating]], targets: NDArray[Any]) -
     """Fit what SVM, regression and network count: `experts` are their logits, of documents that none has seen."""
     counts = _fit_counts(experts, targets, _USUAL)
     together: Any = sum(count * part for count, part in zip(counts, experts, strict=True))
-    named = {"tfidf-svm": experts[0], "linear-stack": experts[1], "mpad": together}
+    named = {"ngram-svm": experts[0], "ngram-stack": experts[1], "mpad": together}
     right = {name: rightness(logits, targets) for name, logits in named.items()}
     answers_by = max(right, key=lambda name: (_clearly_better(right[name], right["mpad"]), right[name].sum()))
     if not _clearly_better(right[answers_by], right["mpad"]):

@@ -27,10 +27,11 @@ _MEAN_SCALE = 0.1  # spread of a mean vector's columns, beside scores of about 1
 
 
 class Features:
-    """Documents as a linear model takes them, and what was learnt to make them.
+    """Documents as a linear model takes them, and the statistics behind them.
 
-    `known` is what other documents' were made by, instead of learnt. Words have letters where they are given: one for
-    each number below `n_words`.
+    The statistics (IDF, known pairs, centre and scale of the mean vectors) come from the places `learn_from` among
+    `documents`, by default all, or from `known`. Character n-grams are used if `words` has one word for each number
+    below `n_words`.
     """
 
     def __init__(
@@ -41,14 +42,17 @@ class Features:
         vectors: NDArray[np.floating],
         words: Sequence[str] = (),
         known: "Known | None" = None,
+        learn_from: Rows | None = None,
     ) -> None:
         self.n_words, self.vectors = n_words, vectors
-        self.known = learn_known(graphs, documents, n_words, words) if known is None else known
+        used = np.arange(len(documents)) if learn_from is None else learn_from
+        self.known = learn_known(graphs, documents[used], n_words, words) if known is None else known
         weighed = weigh_parts(graphs, self.known.keys, self.known.idf, self.known.idf_new)
         self.x = self.known.matrix(weighed, len(graphs))[documents]
         mean = _means(weighed, len(graphs), vectors, graphs.features)[documents]
-        self.centre = mean.mean(0) if len(mean) else np.zeros(mean.shape[1])
-        self.scale = float(mean.std()) / _MEAN_SCALE if mean.size and mean.any() else 1.0
+        basis = mean[used]
+        self.centre = basis.mean(0) if len(basis) else np.zeros(mean.shape[1])
+        self.scale = float(basis.std()) / _MEAN_SCALE if basis.size and basis.any() else 1.0
         self.mean = (mean - self.centre) / self.scale  # (documents, width)
 
 

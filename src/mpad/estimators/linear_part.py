@@ -1,12 +1,14 @@
-"""Fits the linear part of a model: potentials of words and pairs of words, and how much the network counts beside it.
+"""Fit the linear part of a model: potentials of words and word pairs, and the weight of each part of the model.
 
-1. A linear SVM over words, pairs of words and the letters of words, weighed by TF-IDF. Its scores of the training
-   documents themselves are far too good, so each is scored by an SVM that has not seen it: ten shuffled folds.
-2. A logistic regression on those scores and the mean of the word vectors (as the `linear-stack` of the zoo, which knows
-   no letters).
-3. On held-out documents, which the network has not seen either, three positive numbers: what the SVM, the regression
-   and the network count in the sum. They are also what a temperature would be: the probabilities fit these documents.
-4. SVM and regression again, on all documents.
+1. `ngram-svm`: a linear SVM over words, word pairs and character n-grams of words, weighted by TF-IDF. Its scores on
+   its own training documents are far too good, so each document is scored by an SVM that has not seen it (ten folds).
+2. `ngram-stack`: a logistic regression on those scores and the mean of the word vectors.
+3. On held-out documents, which the network has not seen either, three positive weights: of the SVM, the regression and
+   the network. They also calibrate the probabilities.
+4. Documents held out of the training set by `fit` itself are then used to train the SVM and the regression again. The
+   documents that a user passes as `validation` are not: only the three weights are fitted on them.
+
+Neither is the baseline `tfidf-svm`, which has no character n-grams. Equal texts share a fold.
 """
 
 import warnings
@@ -23,12 +25,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from mpad._text.equal_texts import one_per_group
 from mpad.estimators.joining import HeldOutFit, join_parts
 from mpad.estimators.linear_features import Doubles, Features, Rows
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import Potentials, both_classes
 
-_LIBLINEAR = Lock()
+LIBLINEAR = Lock()  # it has one random generator for the whole process: two fits at once would not repeat
 _FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; of more documents than that, fewer
 
 
@@ -41,6 +44,7 @@ class Examples:
     targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
     weights: NDArray[np.float32]  # (documents,)
     n_classes: int
+    groups: Rows | None = None  # (documents,), the same for equal texts
 
     @property
     def multilabel(self) -> bool:
@@ -59,18 +63,51 @@ def fit_linear_part(
     held: Rows,
     network_logits: NDArray[np.floating],
     seed: int,
+    groups: Rows | None = None,
+    train_on_held: bool = True,
 ) -> HeldOutFit:
-    """Fit on some documents of a corpus, `held` (places among them) held out; `network_logits` are those documents'.
+    """Fit on some documents of a corpus, `documents`, and weigh the parts on the held-out ones.
 
-    `targets` and `weights` have a row for each of `documents`. Each of `words`, the vocabulary's, has a potential.
-    `vectors` have a row for each word that can be met; without columns, where they were learnt by the network itself.
+    `targets`, `weights` and `groups` have a row for each of `documents`; equal texts have the same group. `held` are
+    the places of held-out documents among them, `network_logits` the network's logits for these. `words` have a
+    potential each, `vectors` a row each (without columns if the network learns them). Unless `train_on_held`, nothing
+    but the weights of the parts is fitted on held-out documents; else SVM and regression are, after each document has
+    been scored by models that have not seen it.
     """
-    features = Features(graphs, documents, len(words), vectors, words)
-    examples = Examples(features.x, features.mean, targets, weights, n_classes)
-    scores = _cross_fitted_scores(examples, seed)
-    joined = join_parts([scores[held], held_out_stack(examples, scores, held), network_logits], targets[held])
-    potentials = _fit_potentials(features, examples, scores, joined.counts)
-    return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits)
+    everything = np.arange(len(documents))
+    trained = everything if train_on_held else np.setdiff1d(everything, held)
+    features = Features(graphs, documents, len(words), vectors, words, learn_from=trained)
+    examples = Examples(features.x, features.mean, targets, weights, n_classes, groups)
+    scores, svm = _cross_fitted_scores(examples, trained, seed)
+    if train_on_held:
+        stacked = held_out_stack(examples, scores, held)
+        stack = Stack(examples, scores, everything)
+    else:
+        scores[held] = svm.scores(examples.x[held])
+        stack = Stack(examples, scores, trained)
+        stacked = stack.logits(examples, scores, held)
+    joined = join_parts([scores[held], stacked, network_logits], targets[held])
+    potentials = make_potentials(features, stack, joined.counts, svm.weight, svm.intercept)
+    return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits, counts=joined.counts)
+
+
+def refit_linear_part(
+    graphs: PackedGraphs,
+    targets: NDArray[Any],
+    weights: NDArray[np.float32],
+    n_classes: int,
+    words: Sequence[str],
+    vectors: NDArray[np.floating],
+    counts: Doubles,
+    seed: int,
+    groups: Rows | None = None,
+) -> Potentials:
+    """Fit on all documents of a corpus; the weights of the parts, `counts`, are known already."""
+    everything = np.arange(len(graphs))
+    features = Features(graphs, everything, len(words), vectors, words)
+    examples = Examples(features.x, features.mean, targets, weights, n_classes, groups)
+    scores, svm = _cross_fitted_scores(examples, everything, seed)
+    return make_potentials(features, Stack(examples, scores, everything), counts, svm.weight, svm.intercept)
 
 
 def fit_stack(
@@ -79,30 +116,21 @@ def fit_stack(
     n_classes: int,
     n_words: int,
     vectors: NDArray[np.floating],
-    seed: int = 0,
 ) -> Potentials:
-    """Fit SVM and regression on all documents, without a network: the `linear-stack`."""
-    documents = np.arange(len(graphs))
-    features = Features(graphs, documents, n_words, vectors)
-    examples = Examples(features.x, features.mean, targets, np.ones(len(targets), np.float32), n_classes)
-    scores = _cross_fitted_scores(examples, seed)
-    return _fit_potentials(features, examples, scores, np.array([0.0, 1.0, 0.0]))
-
-
-def _fit_potentials(features: Features, examples: Examples, scores: Doubles, counts: Doubles) -> Potentials:
-    """Fit SVM and regression on all documents; `counts` says what they and the network count in the sum."""
-    everything = np.arange(len(examples.targets))
-    with _quiet():
-        svm = _SVM(examples, everything)
-        return make_potentials(features, examples, scores, counts, svm.weight, svm.intercept)
+    """Fit SVM and regression on all documents, without a network or character n-grams: the `linear-stack`."""
+    everything, ones = np.arange(len(graphs)), np.ones(len(targets), np.float32)
+    features = Features(graphs, everything, n_words, vectors)
+    examples = Examples(features.x, features.mean, targets, ones, n_classes)
+    scores, svm = _cross_fitted_scores(examples, everything, seed=0)
+    stack = Stack(examples, scores, everything)
+    return make_potentials(features, stack, np.array([0.0, 1.0, 0.0]), svm.weight, svm.intercept)
 
 
 def make_potentials(
-    features: Features, examples: Examples, scores: Doubles, counts: Doubles, weight: Doubles, intercept: Doubles
+    features: Features, stack: "Stack", counts: Doubles, weight: Doubles, intercept: Doubles
 ) -> Potentials:
-    """An SVM's weights (rows, features), and a regression on these documents, as one linear part."""
-    n_classes, known = examples.n_classes, features.known
-    stack = _Stack(examples, scores, np.arange(len(examples.targets)))
+    """Join an SVM's weights (rows, features) and a regression into one linear part."""
+    known, n_classes = features.known, len(stack.bias)
     from_mean = counts[1] * stack.from_mean / features.scale
     pairs = np.stack(np.divmod(known.keys, max(features.n_words, 1)), axis=1)
     return Potentials(
@@ -156,36 +184,38 @@ class _SVM:
 
 
 def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32]) -> LinearSVC:
-    with _LIBLINEAR:  # draws from one generator for the whole process: two at once would not repeat
+    with LIBLINEAR:
         return LinearSVC(random_state=0).fit(x, targets, sample_weight=weights)
 
 
-def _cross_fitted_scores(examples: Examples, seed: int) -> Doubles:
-    """Scores of each document by an SVM that has not seen it: (documents, classes)."""
-    n = len(examples.targets)
-    folds = min(_FOLDS if n <= _MANY else _FEWER_FOLDS, n)
-    fold = _fold_of_each(examples.targets, folds, seed)
+def _cross_fitted_scores(examples: Examples, rows: Rows, seed: int) -> tuple[Doubles, _SVM]:
+    """Score each of some documents by an SVM that has not seen its text; and fit one SVM on all of them.
 
-    scores = np.zeros((n, examples.n_classes))
+    Scores are (documents, classes), zero for documents that are not among `rows`.
+    """
+    scores = np.zeros((len(examples.targets), examples.n_classes))
+    groups = None if examples.groups is None else examples.groups[rows]
+    fold = _fold_of_each(examples.targets[rows], seed, groups)
     with _quiet():
-        for number in range(folds):
-            tested = np.flatnonzero(fold == number)
-            scores[tested] = _SVM(examples, np.flatnonzero(fold != number)).scores(examples.x[tested])
-    return scores
+        for number in range(int(fold.max(initial=-1)) + 1):
+            tested = rows[fold == number]
+            scores[tested] = _SVM(examples, rows[fold != number]).scores(examples.x[tested])
+        return scores, _SVM(examples, rows)
 
 
-def _fold_of_each(targets: NDArray[Any], folds: int, seed: int) -> Rows:
-    """Fold of each document, shuffled, the classes spread evenly; of many labels a document, by chance alone."""
-    generator = np.random.default_rng(seed)
-    order = generator.permutation(len(targets))
+def _fold_of_each(targets: NDArray[Any], seed: int, groups: Rows | None = None) -> Rows:
+    """Assign documents to shuffled folds: classes spread evenly (multi-label: at random), equal texts together."""
+    first, place = one_per_group(groups, len(targets))
+    folds = min(_FOLDS if len(targets) <= _MANY else _FEWER_FOLDS, len(first))
+    order = np.random.default_rng(seed).permutation(len(first))
     if targets.ndim == 1:
-        order = order[np.argsort(targets[order], kind="stable")]
-    fold = np.empty(len(targets), np.int64)
-    fold[order] = np.arange(len(targets)) % folds
-    return fold
+        order = order[np.argsort(targets[first][order], kind="stable")]
+    fold = np.empty(len(first), np.int64)
+    fold[order] = np.arange(len(first)) % max(folds, 1)
+    return np.asarray(fold[place])
 
 
-class _Stack:
+class Stack:
     """A logistic regression on SVM scores and mean vectors: logits = A s + B m + b."""
 
     def __init__(self, examples: Examples, scores: Doubles, rows: Rows) -> None:
@@ -216,11 +246,17 @@ class _Stack:
 
 
 def held_out_stack(examples: Examples, scores: Doubles, held: Rows) -> Doubles:
-    """Logits of held-out documents by regressions that have not seen them, but nine tenths of all: (held, classes)."""
-    everything = np.arange(len(examples.targets))
-    parts = np.array_split(held, max(1, round(_FOLDS * len(held) / len(everything))))
-    stacks = [_Stack(examples, scores, np.setdiff1d(everything, part)) for part in parts]
-    return np.concatenate([stack.logits(examples, scores, part) for stack, part in zip(stacks, parts, strict=True)])
+    """Return logits of held-out documents, each by a regression on about nine tenths of all, without it or its copies.
+
+    The result has a row per held-out document: (held, classes).
+    """
+    everything, logits = np.arange(len(examples.targets)), np.zeros((len(held), examples.n_classes))
+    first, place = one_per_group(None if examples.groups is None else examples.groups[held], len(held))
+    for part in np.array_split(np.arange(len(first)), max(1, round(_FOLDS * len(held) / max(len(everything), 1)))):
+        tested = np.isin(place, part)
+        stack = Stack(examples, scores, np.setdiff1d(everything, held[tested]))
+        logits[tested] = stack.logits(examples, scores, held[tested])
+    return logits
 
 
 def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
@@ -230,7 +266,7 @@ def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Liblinear and lbfgs stop a little early on some corpora: nothing that a user could mend."""
+    """Silence liblinear and lbfgs, which stop a little early on some corpora: users can do nothing about it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")

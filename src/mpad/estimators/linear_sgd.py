@@ -17,7 +17,7 @@ from mpad._streaming.windows import Window
 from mpad._training.processes import Processes
 from mpad.estimators.joining import HeldOutFit, join_parts
 from mpad.estimators.linear_features import Doubles, Features, Known
-from mpad.estimators.linear_part import Examples, held_out_stack, make_potentials
+from mpad.estimators.linear_part import Examples, Stack, held_out_stack, make_potentials
 from mpad.graph.packed import PackedGraphs
 from mpad.graph.potentials import both_classes, weigh_parts
 
@@ -83,5 +83,5 @@ def join_streamed(
     weight, intercept = linear
     scores: Any = both_classes(features.x @ weight.T + intercept, n_classes)
     joined = join_parts([scores, held_out_stack(examples, scores, everything), network_logits], targets)
-    potentials = make_potentials(features, examples, scores, joined.counts, weight, intercept)
+    potentials = make_potentials(features, Stack(examples, scores, everything), joined.counts, weight, intercept)
     return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits)

@@ -5,7 +5,7 @@ member has not seen are many more than one network's: what network and linear pa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mpad._text.vectors import random_rows
 from mpad._training.checkpoint import fingerprint
 from mpad._training.examples import Corpus, Examples, make_examples
 from mpad._training.holdout import hold_out
+from mpad._training.loop import History
 from mpad._training.task import Task
 from mpad._version import __version__
 from mpad.errors import InputError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mpad.estimators.text_classifier import TextClassifier
 
 Rows = NDArray[np.int64]
+NO_ROWS: Rows = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class TrainingData:
     corpus: Corpus  # the same on a device
     targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
     weights: NDArray[np.float32]  # (documents,)
+    groups: Rows | None = None  # (documents,), the same for equal texts, which no split separates
 
 
 def check_members(members: Any) -> int:
@@ -77,7 +80,8 @@ def make_tasks(
         learnt, checked = chosen, held
         if checked is None:
             among, fraction = None if unseen is None else unseen[chosen], estimator.validation_fraction
-            learnt, checked = (chosen[part] for part in hold_out(data.targets[chosen], fraction, own, among))
+            groups = None if data.groups is None else data.groups[chosen]
+            learnt, checked = (chosen[part] for part in hold_out(data.targets[chosen], fraction, own, among, groups))
         tasks.append(
             Task(
                 network,
@@ -88,6 +92,12 @@ def make_tasks(
             )
         )
     return tasks
+
+
+def as_long(task: Task, history: History) -> Task:
+    """Train for as many epochs as an earlier training of it kept, and keep the last."""
+    epochs = max(history.best_epoch, 1)
+    return replace(task, config=replace(task.config, max_epochs=epochs, patience=None, keep="last"))
 
 
 def _seeds(seed: int, members: int) -> list[int]:

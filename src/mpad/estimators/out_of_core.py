@@ -21,21 +21,23 @@ from mpad._pipeline.document_model import DocumentModel
 from mpad._streaming.build import Counts, Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
 from mpad._streaming.options import StreamOptions
 from mpad._streaming.windows import ShardedCorpus
+from mpad._text.equal_texts import Copies
 from mpad._text.streams import Columns, Piece, pieces_of
 from mpad._text.tokenizer import Tokenizer, as_tokenizer
 from mpad._training.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from mpad._training.device import find_device
 from mpad._training.examples import make_examples
 from mpad._training.processes import Processes, join_processes
-from mpad._training.progress import Sink, epoch_bar, silent, wants_bar, with_bar
+from mpad._training.progress import Sink, silent, wants_bar, with_bar
 from mpad._training.stream import Lesson, train_stream
 from mpad._training.task import Task
 from mpad._version import __version__
 from mpad.errors import InputError
+from mpad.estimators.held_out_scores import score_held_out
 from mpad.estimators.joining import calibrated
 from mpad.estimators.linear_features import Known, learn_known
 from mpad.estimators.linear_sgd import MOST_PAIRS, StreamedSVM, join_streamed
-from mpad.estimators.training_card import training_card
+from mpad.estimators.training_card import TrainingSummary, training_card
 from mpad.estimators.untrained import model_of_words
 from mpad.graph.packed import PackedGraphs, take_documents
 
@@ -105,7 +107,7 @@ def fit_stream(
             )
             kept = Checkpoint(Path(checkpoint), key, seed, saved)
         weights = _class_weights(estimator.class_weight, labels, counts)
-        with epoch_bar() if shown else nullcontext(sink or silent) as watching:
+        with estimator.progress_bar() if shown else nullcontext(sink or silent) as watching:
             task, lessons = fit.lessons(model, corpus, held, weights)
             shown_to = watching if processes.first else silent
             history = train_stream(task, lessons, shown_to, kept, processes, keep_interrupted)
@@ -117,6 +119,13 @@ def fit_stream(
         fitted = join_streamed(*held, len(labels), len(words), vectors, known, linear, logits)
     model, result = calibrated(model, fitted, logits, held[1])
     estimator._remember(model, result, [history])
+    assert result.logits is not None
+    estimator.held_out_ = score_held_out(model.labels, result.logits, held[1], None)
+    svm = result.accuracies.get("ngram-svm")
+    if estimator.held_out_ is not None and not labels.multilabel and svm is not None:
+        estimator.held_out_ = replace(estimator.held_out_, baseline=svm, baseline_name="n-gram SVM trained by SGD")
+    by_count = tuple((str(name), n) for name, n in counts.labels.most_common())
+    estimator.summary_ = TrainingSummary(counts.documents, by_count, Copies(corpus.copies, conflicts=0))
     estimator.card_ = training_card(estimator, counts.documents, len(held[0]), [history])
 
 

@@ -3,7 +3,7 @@
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.utils.validation import check_is_fitted
 
 from mpad._inputs import as_examples, as_seed, as_texts, as_validation, as_weights
-from mpad._inspection import warn_of_labels
+from mpad._inspection import warn_of_labels, warn_of_leak
 from mpad._labels import Labels, label_names, learn_labels
 from mpad._pipeline.store import as_json, load_model, save_model
 from mpad._pipeline.text_model import TextModel
 from mpad._text.contextual import Transformer
 from mpad._text.distilled import vector_sources
+from mpad._text.equal_texts import text_groups
 from mpad._text.tokenizer import AUTO, Tokenizer
 from mpad._text.vocabulary import Vocabulary
 from mpad._training.checkpoint import Checkpoint, open_checkpoint
@@ -31,10 +32,20 @@ from mpad._training.task import Task
 from mpad._version import __version__
 from mpad.errors import InputError
 from mpad.estimators import warm_start
+from mpad.estimators.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
 from mpad.estimators.hub_methods import HubMethods
 from mpad.estimators.joining import HeldOutFit
-from mpad.estimators.members import TrainingData, checkpoint_key, documents, make_tasks, trained_model
-from mpad.estimators.training_card import draw_history, held_out_lines, read_history, training_card
+from mpad.estimators.members import (
+    NO_ROWS,
+    TrainingData,
+    as_long,
+    checkpoint_key,
+    documents,
+    held_out_logits,
+    make_tasks,
+    trained_model,
+)
+from mpad.estimators.training_card import TrainingSummary, closing_lines, draw_history, read_history, training_card
 from mpad.estimators.untrained import untrained_model
 from mpad.models.network import Network
 
@@ -60,6 +71,8 @@ class TextClassifier(HubMethods, _Estimator, ABC):
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     device: str
     card_: dict[str, Any]
+    held_out_: HeldOutScores | None  # None: nothing was held out, or the model was loaded
+    summary_: TrainingSummary | None
     trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were learnt from
     random_state: int | np.random.RandomState | None
     verbose: bool | Literal["auto"]
@@ -92,17 +105,42 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         sample_weight: Any = None,
         *,
         validation: tuple[Iterable[str], Any] | None = None,
+        refit: bool = False,
         sink: Sink | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         keep_interrupted: bool = False,
     ) -> Self:
-        """Learn from texts X and labels y; for many labels a document, y has lists of labels, or 0 and 1 by column.
+        """Train on texts X and labels y.
 
-        `validation`, texts and labels, chooses the best epoch instead of a held-out part of X. `sink` is called
-        with an EpochReport after every epoch. `checkpoint` names a file that is written after every epoch; with
-        `resume` training goes on from it, if it is there. Ctrl-C is raised as everywhere, unless `keep_interrupted`
-        says that it ends training and keeps the best epoch so far.
+        Parameters
+        ----------
+        X : iterable of str
+            The documents.
+        y : array-like
+            A label per document; for multi-label data, a list of labels each or a matrix of 0 and 1.
+        sample_weight : array-like or None
+            Weight of each document in the loss.
+        validation : tuple of texts and labels, or None
+            Held-out documents of your own, in place of a part of X. They are never trained on. They are used to choose
+            the epoch (presets "paper" and "authors"), or to weigh network and linear part (preset "best"), to calibrate
+            probabilities and multi-label thresholds, and for the scores in `held_out_`.
+        refit : bool
+            With `validation`: once the scores are known, train the model again on X and the validation documents
+            together, for as many epochs. The scores in `held_out_` are those of the model before that.
+        sink : callable or None
+            Called with an `EpochReport` after every epoch.
+        checkpoint : path or None
+            A file that is written after every epoch.
+        resume : bool
+            Continue from the checkpoint, if there is one.
+        keep_interrupted : bool
+            On Ctrl-C stop training and keep the weights so far, instead of raising.
+
+        Returns
+        -------
+        self
+
         """
         names = label_names(y)
         texts, y = as_examples(X, y)
@@ -112,6 +150,8 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         targets = labels.encode(y)
         weights = labels.weights(self.class_weight, targets) * as_weights(sample_weight, len(texts))
         held_out = None if validation is None else as_validation(validation, labels)
+        if refit and held_out is None:
+            raise InputError("refit trains again with the validation documents; pass some as validation")
         if checkpoint is not None and self._members > 1:
             raise InputError("a checkpoint is of one network; with several members, fit without one")
         saved = None if checkpoint is None else open_checkpoint(Path(checkpoint), resume)
@@ -125,27 +165,50 @@ class TextClassifier(HubMethods, _Estimator, ABC):
             texts, targets = texts + checked, np.concatenate([targets, truth])
             weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
             packed = model.pack(texts)
-        data = TrainingData(packed, model.tensors(packed, device), targets, weights)
+        groups = text_groups(texts)
+        if held is not None:
+            warn_of_leak(texts, groups, held)
+        data = TrainingData(packed, model.tensors(packed, device), targets, weights, groups)
         seen = np.zeros(0, np.uint32) if earlier is None else self.trained_on_
-        unseen = ~np.isin(warm_start.checksums(texts), seen)  # others cannot say how well it does
+        unseen = ~np.isin(warm_start.checksums(texts), seen)  # a score on others would be too high
         tasks = make_tasks(self, model, data, chosen, held, seed, earlier=earlier, unseen=unseen)
         kept = None
         if checkpoint is not None:
             kept = Checkpoint(Path(checkpoint), checkpoint_key(self._json_params(), model, data, tasks[0]), seed, saved)
         shown = sink is None and wants_bar(self.verbose)
-        with epoch_bar(len(tasks)) if shown else nullcontext(sink or silent) as watching:
+        with self.progress_bar() if shown else nullcontext(sink or silent) as watching:
             histories = train(tasks, watching, keep_interrupted, kept)
-        tasks = tasks[: len(histories)]  # fewer where training was interrupted
-        self._remember(*self._complete(model, data, tasks, seed), histories)
-        self.interrupted_ |= len(histories) < self._members
-        n_held = len(np.unique(np.concatenate([documents(task.validation) for task in tasks])))
-        learnt = np.unique(np.concatenate([documents(task.examples) for task in tasks]))
-        self.trained_on_ = np.union1d(seen, warm_start.checksums([texts[row] for row in learnt]))
-        self.card_ = training_card(self, len(texts), n_held, histories)
+        tasks = tasks[: len(histories)]  # fewer if training was interrupted
+        whole, fitted = self._complete(model, data, tasks, seed, train_on_held=held is None)
+        logits = held_out_logits(model, tasks, packed)[2] if fitted.logits is None else fitted.logits
+        interrupted = len(histories) < self._members or any(history.interrupted for history in histories)
+        if refit and not interrupted:
+            everything = make_tasks(self, model, data, np.arange(len(texts)), NO_ROWS, seed, earlier=earlier)
+            with self.progress_bar(show_accuracy=False) if shown else nullcontext(silent) as watching:
+                train([as_long(*one) for one in zip(everything, histories, strict=True)], watching)
+            whole = self._refit(whole, fitted, data, everything, seed)
+        self._remember(whole, fitted, histories)
+        self.interrupted_ |= interrupted
+        splits = [(documents(task.examples), documents(task.validation)) for task in tasks]
+        scored = np.unique(np.concatenate([tested for _, tested in splits]))
+        baseline = baseline_predictions(texts, targets, splits, scored) if len(scored) else None
+        self.held_out_ = score_held_out(whole.labels, logits, targets[scored], baseline)
+        if baseline is not None:
+            self.held_out_accuracy_[BASELINE] = float((baseline == targets[scored]).mean())
+        trained = np.arange(len(texts)) if refit else np.unique(np.concatenate([rows for rows, _ in splits]))
+        self.trained_on_ = np.union1d(seen, warm_start.checksums([texts[row] for row in trained]))
+        self.card_ = training_card(self, len(texts) if refit or held is None else len(chosen), len(scored), histories)
+        self.summary_ = TrainingSummary.of(labels, targets[chosen], groups[chosen])
         if shown:
-            lines = [*held_out_lines(self), "next: predict(texts), explain(text).show(), save(folder)"]
+            lines = [*closing_lines(self), "next: predict(texts), explain(text).show(), save(folder)"]
             sys.stderr.write("".join(f"{line}\n" for line in lines))
         return self
+
+    def progress_bar(self, show_accuracy: bool | None = None) -> AbstractContextManager[Sink]:
+        """Show the training that `fit` is about to begin; the loss only, if the network is one part of the model."""
+        config = self._training_config(0, 0)
+        accuracy = not self._wants_potentials if show_accuracy is None else show_accuracy
+        return epoch_bar(self._members, accuracy, config.keep == "best")
 
     def partial_fit(self, X: Iterable[str], y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further documents: one epoch over them, from the weights as they are, at a tenth of the rate.
@@ -170,11 +233,25 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         """Networks that are trained, and answer together."""
         return 1
 
+    @property
+    def _wants_potentials(self) -> bool:
+        """Whether a linear part is joined to the network."""
+        return False
+
     def _complete(
-        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int
+        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True
     ) -> tuple[TextModel, HeldOutFit]:
-        """Make the whole model of networks that were trained; and what was fitted on held-out documents."""
+        """Make the whole model from trained networks, and fit what is fitted on held-out documents.
+
+        Without `train_on_held`, no part of the model is trained on documents that the networks were not trained on.
+        """
         return trained_model(model, tasks), HeldOutFit()
+
+    def _refit(
+        self, model: TextModel, fitted: HeldOutFit, data: TrainingData, tasks: Sequence[Task], seed: int
+    ) -> TextModel:
+        """Replace all that was trained by what these networks and all documents give."""
+        return trained_model(model, tasks)
 
     @property
     def _vector_sources(self) -> list[str | Path]:
@@ -197,10 +274,12 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         self.best_epoch_ = history.best_epoch
         self.n_iter_ = len(history.reports)
         self.interrupted_ = any(each.interrupted for each in histories)
-        self.held_out_accuracy_ = fitted.accuracies
+        self.held_out_ = None
+        self.held_out_accuracy_ = dict(fitted.accuracies)
         self.answers_by_ = fitted.answers_by
         self.temperature_ = fitted.temperature
         self.card_ = {}
+        self.summary_ = None
         self.trained_on_ = np.zeros(0, np.uint32)
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float32]:

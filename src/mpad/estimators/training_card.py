@@ -1,12 +1,19 @@
-"""What a model says of its training: when, on how much, with which result, and how it went."""
+"""Describe a training: when, on how much data, its scores, and the course of its loss."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mpad._extras import require
+from mpad._labels import Labels
 from mpad._storage.model_card import model_card
+from mpad._text.equal_texts import Copies, count_copies
 from mpad._training.loop import History
 from mpad._training.progress import EpochReport
+from mpad.estimators.held_out_scores import HeldOutScores
 
 
 def training_card(estimator: Any, n_documents: int, n_held: int, histories: Sequence[History]) -> dict[str, Any]:
@@ -16,6 +23,13 @@ def training_card(estimator: Any, n_documents: int, n_held: int, histories: Sequ
     accuracy = None if best is None or not n_held else round(best.validation_accuracy, 4)
     compared = {name.replace("-", "_"): round(value, 4) for name, value in estimator.held_out_accuracy_.items()}
     accuracy = compared.pop("mpad", accuracy)
+    scores: HeldOutScores | None = estimator.held_out_
+    if scores is not None and scores.majority is not None:
+        accuracy = round(scores.accuracy.value, 4)
+        compared |= {"low": round(scores.accuracy.low, 4), "high": round(scores.accuracy.high, 4)}
+        compared |= {"majority": round(scores.majority[1], 4)}
+    elif scores is not None:
+        accuracy, compared = None, {}
     temperature = estimator.temperature_
     return model_card(
         n_documents,
@@ -25,26 +39,53 @@ def training_card(estimator: Any, n_documents: int, n_held: int, histories: Sequ
         best_epoch=history.best_epoch,
         validation_accuracy=accuracy,
         **{f"validation_accuracy_{name}": value for name, value in compared.items()},
+        validation_macro_f1=None if scores is None else round(scores.macro_f1, 4),
+        validation_micro_f1=round(scores.accuracy.value, 4) if scores is not None and scores.multilabel else None,
         answers_by=None if estimator.answers_by_ == "mpad" else estimator.answers_by_,
         temperature=None if temperature is None else round(temperature, 4),
         interrupted=estimator.interrupted_ or None,
     )
 
 
-_NAMES = {"tfidf-svm": "TF-IDF + linear SVM", "linear-stack": "linear stack"}
+@dataclass(frozen=True)
+class TrainingSummary:
+    """What a model was trained on."""
+
+    documents: int
+    classes: tuple[tuple[str, int], ...]  # names and counts, most frequent first
+    copies: Copies
+
+    @classmethod
+    def of(cls, labels: Labels, targets: NDArray[Any], groups: NDArray[Any]) -> "TrainingSummary":
+        """Count documents, classes and copies."""
+        counts = np.bincount(targets, minlength=len(labels)) if targets.ndim == 1 else (targets > 0.5).sum(0)
+        order = np.argsort(-counts, kind="stable").tolist()
+        names = [str(name) for name in labels.classes.tolist()]
+        return cls(len(targets), tuple((names[k], int(counts[k])) for k in order), count_copies(groups, targets))
+
+    def lines(self) -> list[str]:
+        """Describe it for people."""
+        shown = [f"{name} {n:,} ({100 * n / max(self.documents, 1):.1f} %)" for name, n in self.classes[:_MOST_NAMED]]
+        rest = self.classes[_MOST_NAMED:]
+        if rest:
+            shown.append(f"{len(rest)} more, the smallest {rest[-1][0]} {rest[-1][1]:,}")
+        lines = [f"{self.documents:,} documents, {len(self.classes)} classes: {', '.join(shown)}"]
+        return [*lines, str(self.copies)] if self.copies.documents else lines
 
 
-def held_out_lines(estimator: Any) -> list[str]:
-    """How well the model does on held-out documents, what a linear model does there, and what to try next."""
-    accuracy = dict(estimator.held_out_accuracy_)
-    if not accuracy:
-        return []
-    own = accuracy.pop("mpad")
-    others = ", ".join(f"{_NAMES[name]} {100 * value:.1f} %" for name, value in accuracy.items())
-    held = estimator.card_["held_out"]
-    lines = [f"held-out accuracy {100 * own:.1f} % ({held:,} documents); on the same ones {others}"]
+_MOST_NAMED = 8  # classes that are listed
+_PARTS = {"ngram-svm": "the n-gram SVM", "ngram-stack": "the n-gram regression"}
+
+
+def closing_lines(estimator: Any) -> list[str]:
+    """Describe a fitted model: its training documents, its scores on held-out ones, and what to beware of."""
+    lines: list[str] = [] if estimator.summary_ is None else estimator.summary_.lines()
+    if estimator.held_out_ is None:
+        lines.append("nothing was held out: too few documents per class, so there is no score that can be trusted")
+        return lines
+    lines += estimator.held_out_.lines()
     if estimator.answers_by_ != "mpad":
-        lines.append(f"{_NAMES[estimator.answers_by_]} alone is clearly better there: the model answers by it")
+        lines.append(f"{_PARTS[estimator.answers_by_]} alone is clearly better there: the model predicts with it")
     return lines
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mpad._extras import require
 from mpad._inputs import as_examples
 from mpad._labels import learn_labels
+from mpad._text.equal_texts import text_groups
 from mpad._training.holdout import hold_out
 from mpad.errors import InputError
 from mpad.estimators.classifier import MPADClassifier
@@ -132,7 +133,7 @@ def _comparison(X: Sequence[str], y: Any) -> Comparison:
     if labels.multilabel:
         raise InputError("tuning is for one label a document")
     targets = labels.encode(truth)
-    training, test = hold_out(targets, _SHARE, 0)
+    training, test = hold_out(targets, _SHARE, 0, groups=text_groups(texts))
     if not len(test):
         raise InputError("there are too few documents of each class to compare settings on some of them")
     return Comparison(texts, truth, targets, training, test)

@@ -104,8 +104,10 @@ function welcome() {
     ["classes", `${model.classes.length}: ${shortened(model.classes.join(", "), 90)}`],
     ["kind", [model.kind, model.variant && model.variant !== model.kind ? model.variant : "", card.members ? `${card.members} networks` : ""].filter(Boolean).join(", ")],
     ["trained", card.trained && `${card.trained.slice(0, 10)}${card.documents ? `, on ${card.documents.toLocaleString("en")} documents` : ""}`],
-    ["held-out accuracy", card.validation_accuracy && `${percent(card.validation_accuracy)}${card.validation_accuracy_tfidf_svm
-      ? ` (TF-IDF + linear SVM: ${percent(card.validation_accuracy_tfidf_svm)})` : ""}${card.held_out ? `, ${card.held_out.toLocaleString("en")} documents` : ""}`],
+    ["held-out accuracy", card.validation_accuracy && `${percent(card.validation_accuracy)}${card.validation_accuracy_low
+      ? ` (95 % interval ${percent(card.validation_accuracy_low)} to ${percent(card.validation_accuracy_high)})` : ""}${card.validation_accuracy_tfidf_svm
+      ? `, TF-IDF + linear SVM ${percent(card.validation_accuracy_tfidf_svm)}` : ""}${card.held_out ? `, ${card.held_out.toLocaleString("en")} documents` : ""}`],
+    ["held-out micro-F1", card.validation_micro_f1 && `${percent(card.validation_micro_f1)}${card.held_out ? `, ${card.held_out.toLocaleString("en")} documents` : ""}`],
     ["size", model.megabytes && `${model.megabytes} MB${model.words ? `, ${model.words.toLocaleString("en")} words` : ""}`],
   ].filter(([, value]) => value);
   find("card").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
