@@ -39,7 +39,7 @@ def pairs() -> Iterator[dict[str, Any]]:
         options = {"random_state": 0, "device": "cpu"} if name == "mpad" else {}
         model = zoo.make(name, **options).fit(texts, labels)
         for one in check_behaviour(list(model.classes_), model.predict_proba):
-            yield {"model": name, **asdict(one), "margin": one.margin}
+            yield {"model": name, **asdict(one), "low": one.interval.low, "high": one.interval.high}
 
 
 def forms() -> Iterator[dict[str, Any]]:

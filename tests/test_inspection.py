@@ -84,7 +84,7 @@ def test_findings_of_a_file():
     texts = [good, good.replace("the film ", "The film  "), good, "", "电影"]
     found = {one.what: one.number for one in text_findings(texts, ["a", "a", "b", "a", "b"])}
     assert found == {
-        "documents whose text stands before them already": 2,
+        "documents that repeat an earlier text": 2,
         "texts with more than one label": 1,
         "empty documents": 1,
         "documents of which the tokenizer 'kim' leaves no word": 1,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._labels import Labels
+from mpad._labels import Labels, as_lists
+from mpad._text.equal_texts import near_copies, text_key
 from mpad._text.tokenizer import AUTO, KimTokenizer, Tokenizer, UnicodeTokenizer, as_tokenizer
 from mpad._text.vocabulary import EncodedCorpus
 from mpad.errors import DataWarning, InputError
@@ -21,10 +22,11 @@ from mpad.errors import DataWarning, InputError
 _MISSING = frozenset({"inf", "-inf", "nan", "none", "null", "na", "n/a", "<na>", "nat", "undefined"})
 _FEW = 5  # documents of a class
 _MANY_CLASSES = 20
+_MOST_CLASSES = 30  # whose counts are listed
 _SAMPLE = 2_000  # documents whose letters are looked at
 _LOST = 0.02  # share of letters that may be dropped without a word
 _FUNCTION_WORDS = {
-    "English": "the and of to is that with for was are this not but have you from",
+    "English": "the and of to is that with for was are this not but have you from i it in my do a as be on we so at an",
     "German": "der die und das ist nicht mit den von zu ein eine auf auch sich dem",
     "French": "le les et des est une que dans pour pas qui sur avec au plus du",
     "Spanish": "el los y las que en una por con para del es se su como no",
@@ -148,6 +150,13 @@ def label_findings(labels: Sequence[str]) -> Iterator[Finding]:
         yield Finding("nearly as many classes as documents", len(counts), shown, "is this the column of labels?")
     elif len(counts) >= _MANY_CLASSES and _are_measurements(list(counts)):
         yield Finding("labels that look like measurements", len(counts), next(iter(counts)), "cut them into classes")
+    for sign in ";|":
+        parts = [{part.strip() for part in label.split(sign) if part.strip()} for label in counts]
+        often = Counter(part for own in parts for part in own)
+        several = [label for label, own in zip(counts, parts, strict=True) if len(own) > 1]
+        if len(several) > 1 and max(often.values()) > 1:
+            cure = f"--separator '{sign}' (lists of labels in Python), if documents have several"
+            yield Finding(f"labels that look like several, with '{sign}' between them", len(several), several[0], cure)
     small = [label for label, count in counts.items() if count < _FEW]
     if small:
         shown = ", ".join(f"{label!r} ({counts[label]})" for label in small[:5])
@@ -160,20 +169,44 @@ def _plain(label: str) -> str:
     return " ".join(seen.split()).casefold()
 
 
-def text_findings(texts: Sequence[str], labels: Sequence[str] | None) -> Iterator[Finding]:
-    """What is odd about texts, and about texts with their labels."""
-    keys = [_key(text) for text in texts]
+def class_counts(labels: Sequence[Any]) -> Iterator[Finding]:
+    """Count the documents of each class, largest first; of very many classes, the largest."""
+    counts = Counter(name for own in as_lists(labels) for name in own)
+    for name, number in counts.most_common(_MOST_CLASSES):
+        yield Finding(f"class: {name}", number, f"{100 * number / len(labels):.1f} % of the documents")
+    if len(counts) > _MOST_CLASSES:
+        yield Finding("further classes", len(counts) - _MOST_CLASSES)
+
+
+def lengths(texts: Sequence[str]) -> Iterator[Finding]:
+    """Describe the lengths of documents in words."""
+    words = np.array([len(text.split()) for text in texts])
+    if len(words):
+        quarter, three = np.percentile(words, [25, 75]).astype(int).tolist()
+        yield Finding("words per document, median", int(np.median(words)), f"half have {quarter} to {three}")
+        yield Finding("words of the longest document", int(words.max()), _cut(texts[int(words.argmax())]))
+
+
+def text_findings(texts: Sequence[str], labels: Sequence[Any] | None) -> Iterator[Finding]:
+    """Report what is odd about texts, and about texts with their labels."""
+    keys = [text_key(text) for text in texts]
     first: dict[str, int] = {}
     again = [number for number, key in enumerate(keys) if key and first.setdefault(key, number) != number]
     if again:
-        yield Finding("documents whose text stands before them already", len(again), _cut(texts[again[0]]), "drop them")
+        yield Finding("documents that repeat an earlier text", len(again), _cut(texts[again[0]]), "drop them")
     if labels is not None:
         given: dict[str, set[str]] = defaultdict(set)
         for key, label in zip(keys, labels, strict=True):
-            given[key].add(label)
+            given[key].add(str(label))
         torn = [key for key, result in given.items() if key and len(result) > 1]
         if torn:
             yield Finding("texts with more than one label", len(torn), _cut(texts[first[torn[0]]]), "decide for one")
+    near = near_copies(texts)
+    if near:
+        number, other = near[0]
+        example = f"{_cut(texts[number])} / {_cut(texts[other])}"
+        cure = "keep copies of one text on one side of a split"
+        yield Finding("documents that nearly repeat an earlier text", len(near), example, cure)
     empty = [number for number, text in enumerate(texts) if not text.strip()]
     if empty:
         yield Finding("empty documents", len(empty), f"row {empty[0] + 1}", "drop them")
@@ -187,8 +220,8 @@ def text_findings(texts: Sequence[str], labels: Sequence[str] | None) -> Iterato
 
 def leaks(training: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
     """Documents of one file that stand in another too."""
-    known = {_key(text) for text in training}
-    both = [text for text in test if _key(text) and _key(text) in known]
+    known = {text_key(text) for text in training}
+    both = [text for text in test if text_key(text) and text_key(text) in known]
     if both:
         yield Finding("documents of the second file that the first has too", len(both), _cut(both[0]), "drop them")
 
@@ -215,15 +248,13 @@ def _script(character: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """The language whose function words are most of a text's words; "unknown" where too few are any's."""
-    words = Counter(UnicodeTokenizer().words(text[:2000]))
+    """Return the language with most function words in a text; "unknown" if they are few, or as many of another's."""
+    words = Counter(word.lower() for word in UnicodeTokenizer().words(text[:2000]))
     hits = {name: sum(words[word] for word in own.split()) for name, own in _FUNCTION_WORDS.items()}
-    best = max(hits, key=lambda name: hits[name])
-    return best if hits[best] >= 2 and 12 * hits[best] >= words.total() else "unknown"
-
-
-def _key(text: str) -> str:
-    return " ".join(text.casefold().split())
+    distinct = {name: sum(words[word] > 0 for word in own.split()) for name, own in _FUNCTION_WORDS.items()}
+    first, second = sorted(hits, key=lambda name: -hits[name])[:2]
+    enough = hits[first] >= 2 and distinct[first] >= 2 and 12 * hits[first] >= words.total()
+    return first if enough and hits[first] > hits[second] else "unknown"
 
 
 def _cut(text: str) -> str:

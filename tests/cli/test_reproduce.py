@@ -81,7 +81,7 @@ def test_data_list_import_and_check(small_data, tmp_path):
         "paper": 10_662,
         "difference": "-10,658",
     }
-    assert found["documents whose text stands before them already"]["ours"] == 2
+    assert found["documents that repeat an earlier text"]["ours"] == 2
     assert found["texts with more than one label"]["ours"] == 1
     failed = mpad("data", "import", "polarity", tmp_path / "nowhere", check=False)
     assert failed.returncode == 1 and "no such file or folder" in failed.stderr

@@ -56,7 +56,7 @@ def test_the_linear_part_has_its_share(variant, fruit_corpus):
     assert parts.edge_potentials == pytest.approx(edges[:, 0] - edges[:, 1], abs=1e-4)
     explanation = explain(model, TEXT, "fruit")
     assert explanation.words[1].word == "apple" and explanation.words[1].potential > 0
-    assert "of it linear" in as_text(explanation)
+    assert "linear" in as_text(explanation)
 
 
 def lead(model, graphs):

@@ -27,8 +27,8 @@ def test_named_columns(tmp_path):
 
 def test_tsv_with_and_without_header_takes_quotes_literally(tmp_path):
     (tmp_path / "a.tsv").write_text('label\ttext\npos\t"a b\n')
-    (tmp_path / "c.tsv").write_text("label\ttweet\npos\ta\n")
-    with pytest.raises(DataFileError, match="no column of text among label, tweet"):
+    (tmp_path / "c.tsv").write_text("label\twords\npos\ta\n")
+    with pytest.raises(DataFileError, match="no column of text among label, words"):
         read_documents(tmp_path / "c.tsv")
     (tmp_path / "b.tsv").write_text('pos\t"a b\nneg\tc\n')
     assert read_documents(tmp_path / "a.tsv").texts == ['"a b']

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad._cli.inputs import Data, LabelColumns, Separator, TextColumn, given, labelled, vector_option
-from mpad._cli.output import Format, FormatOption, print_rows
+from mpad._cli.inputs import Data, Force, LabelColumns, Separator, TextColumn, given, labelled, vector_option
+from mpad._cli.output import Format, FormatOption, OutFile, check_new, check_out, show_rows
+from mpad.registry import find
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 def run(
     data: Data,
-    models: Annotated[str, typer.Option(help="Names with commas between; the first is what others are compared with.")],
+    models: Annotated[
+        str, typer.Option(help="Names with commas between; the others are compared with the first.")
+    ] = "mpad,tfidf-svm",
     text: TextColumn = None,
     label: LabelColumns = None,
     separator: Separator = None,
@@ -31,6 +34,8 @@ def run(
         Path | None, typer.Option(help="Draw accuracies, and what they cost, to this file (.png, .svg, .pdf).")
     ] = None,
     form: FormatOption = Format.table,
+    out: OutFile = None,
+    force: Force = False,
 ) -> None:
     """Compare models on the same folds: accuracy, macro-F1, speed, size, and whether they differ by more than chance.
 
@@ -43,6 +48,11 @@ def run(
 
     p is that of a paired t-test over folds against the first model, corrected for folds that share documents.
     """
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    for name in names:
+        find(name)  # before anything that takes time
+    check_out(out, force)
+    check_new(plot, force)
     texts, labels = labelled(data, text, label, "train", separator)
     from rich.console import Console
     from rich.progress import Progress
@@ -51,7 +61,6 @@ def run(
     from mpad._extras import require
     from mpad.estimators.comparison import check_many_labels, compare
 
-    names = [name.strip() for name in models.split(",") if name.strip()]
     options = {"device": device, "random_state": seed, **given(max_epochs=max_epochs, patience=patience)}
     options |= vector_option(vectors)
     chosen = {name: zoo.make_with(name, options) for name in names}
@@ -73,20 +82,20 @@ def run(
 
         result = compare(chosen, texts, labels, folds=folds, seed=seed, done=done)
     columns = _MANY_COLUMNS if many else _COLUMNS
-    print_rows(columns, [_row(scores, many, exact=form is not Format.table) for scores in result], form)
+    exact = form is not Format.table or out is not None
+    show_rows(columns, [_row(scores, many, exact) for scores in result], form, out)
     if plot is not None:
         _draw(result, "micro-F1" if many else "accuracy", plot)
         typer.echo(f"wrote {plot}", err=True)
 
 
-_COLUMNS = ("model", "accuracy", "±95%", "macro-F1", "fit s", "documents/s", "MB", "p")
-_MANY_COLUMNS = ("model", "micro-F1", "±95%", "macro-F1", "all right", "fit s", "documents/s", "MB", "p")
+_COLUMNS = ("model", "accuracy", "low 95%", "high 95%", "macro-F1", "fit s", "documents/s", "MB", "p")
+_MANY_COLUMNS = ("model", "micro-F1", "low 95%", "high 95%", "macro-F1", "all right", "fit s", "documents/s", "MB", "p")
 
 
 def _row(scores: "Scores", many: bool, exact: bool) -> list[Any]:
     numbers = [
-        float(scores.micro_f1.mean()),
-        scores.margin,
+        *scores.interval,
         float(scores.macro_f1.mean()),
         *([float(scores.accuracy.mean())] if many else []),
         round(float(scores.fit_seconds.mean()), 2),
@@ -109,7 +118,10 @@ def _draw(result: "list[Scores]", measure: str, file: Path) -> None:
         each.set_ylabel(f"{measure}, %")
     places = range(len(result))
     means = [100 * float(scores.micro_f1.mean()) for scores in result]
-    axes.errorbar(means, places, xerr=[100 * scores.margin for scores in result], fmt="o", color="#0072b2", capsize=4)
+    intervals = [scores.interval for scores in result]
+    below = [100 * (one.value - one.low) for one in intervals]
+    above = [100 * (one.high - one.value) for one in intervals]
+    axes.errorbar(means, places, xerr=[below, above], fmt="o", color="#0072b2", capsize=4)
     for place, scores in zip(places, result, strict=True):
         axes.plot(100 * scores.micro_f1, [place] * len(scores.micro_f1), ".", color="#999999", zorder=0)
     axes.set_yticks(list(places), [scores.name for scores in result])

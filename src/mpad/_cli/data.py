@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mpad._cli.inputs import LabelColumn, TextColumn
-from mpad._cli.output import Format, FormatOption, print_rows
+from mpad._cli.inputs import Force, LabelColumn, TextColumn, one_column, show_columns
+from mpad._cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows
 from mpad.datasets.names import NAMES, PAPER
 
 app = typer.Typer(help="The paper's datasets and an embedded one: list, check, export, import.", no_args_is_help=True)
@@ -47,8 +47,10 @@ def check(
     label: LabelColumn = None,
     vectors: Annotated[str | None, typer.Option(help="Pretrained word vectors, a file.", envvar="MPAD_VECTORS")] = None,
     form: FormatOption = Format.table,
+    out: OutFile = None,
+    force: Force = False,
 ) -> None:
-    """Say what can spoil an experiment: in a file of your own, or in the paper's datasets, beside what it counted.
+    """Check data for problems: your own files, or the paper's datasets next to the numbers that it prints.
 
     Example: `mpad data check reviews.csv`
 
@@ -56,14 +58,15 @@ def check(
 
     Example: `mpad data check mpqa trec --vectors GoogleNews-vectors-negative300.bin.gz`
 
-    Of a file: duplicates, texts with two labels, labels that differ in spaces alone, small classes, scripts and
-    languages; of two files also which documents both have. The paper's vocabulary is counted lower-cased and with case
-    kept; texts count as the same where their cleaned words are.
+    For a file: class counts, lengths, copies and near-copies, texts with two labels, labels that differ only in spaces,
+    small classes, scripts and languages. For two files also the documents that are in both. The paper's vocabulary is
+    counted lower-cased and with case kept.
     """
     from mpad._cli.reproduce import present
 
     if names and Path(names[0]).exists():
-        _check_files(names, text, label, form)
+        check_out(out, force)
+        _check_files(names, one_column(text, "--text"), one_column(label, "--label"), form, out)
         return
     chosen = names or present(PAPER)
     columns = ["dataset", "what", "ours", "paper", "difference"]
@@ -77,7 +80,7 @@ def export_dataset(
     out: Annotated[Path, typer.Argument(help="The CSV file to write, with columns text and label.")],
     part: Annotated[str, typer.Option(help="train or test.")] = "train",
     documents: Annotated[int | None, typer.Option(min=1, help="So many at most, taken evenly.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a dataset as a CSV file, to try commands on.
 
@@ -94,8 +97,7 @@ def export_dataset(
 
     if part not in ("train", "test"):
         raise InputError(f"--part is train or test, not {part}")
-    if out.exists() and not force:
-        raise InputError(f"{out}: is there already; name another file, or give --force")
+    check_new(out, force)
     rows = list(zip(*labelled(name, None, None, part), strict=True))
     rows = rows[:: max(1, len(rows) // documents)][:documents] if documents else rows
     file = io.StringIO(newline="")
@@ -131,8 +133,9 @@ def import_dataset(
     typer.echo(f"{counts} documents; wrote {folder}; next: mpad data check {name}", err=True)
 
 
-def _check_files(names: list[str], text: str | None, label: str | None, form: Format) -> None:
+def _check_files(names: list[str], text: str | None, label: str | None, form: Format, out: Path | None) -> None:
     from mpad import _inspection as inspection
+    from mpad._labels import as_lists
     from mpad._text.readers import read_documents
     from mpad.errors import InputError
 
@@ -145,14 +148,18 @@ def _check_files(names: list[str], text: str | None, label: str | None, form: Fo
     ]
     rows: list[list[Any]] = []
     for name, documents, unlabelled in zip(names, files, missing, strict=True):
+        show_columns(name, documents.columns)
         result = [inspection.Finding("documents", len(documents))]
         if unlabelled:
             where = ", ".join(unlabelled[:3]) + (" …" if len(unlabelled) > 3 else "")
             cure = "label these rows or drop them: fit refuses them, and nothing below counts them"
             result.append(inspection.Finding("documents without a label", len(unlabelled), where, cure))
         if documents.labels is not None:
-            result.append(inspection.Finding("classes", len(set(documents.labels))))
-            result += inspection.label_findings(documents.labels)
+            classes = [name for own in as_lists(documents.labels) for name in own]
+            result.append(inspection.Finding("classes", len(set(classes))))
+            result += inspection.class_counts(documents.labels)
+            result += inspection.label_findings(classes)
+        result += inspection.lengths(documents.texts)
         result += inspection.text_findings(documents.texts, documents.labels)
         result += inspection.kinds_of_text(documents.texts)
         rows += [[name, one.what, one.number, one.example, one.cure] for one in result]
@@ -160,7 +167,7 @@ def _check_files(names: list[str], text: str | None, label: str | None, form: Fo
         both = f"{names[0]}, {names[1]}"
         result = list(inspection.leaks(files[0].texts, files[1].texts)) or [inspection.Finding("documents in both", 0)]
         rows += [[both, one.what, one.number, one.example, one.cure] for one in result]
-    print_rows(["file", "what", "how many", "for example", "what to do"], rows, form)
+    show_rows(["file", "what", "how many", "for example", "what to do"], rows, form, out)
 
 
 def _watched(names: list[str]) -> Iterator[str]:
@@ -194,7 +201,7 @@ def _facts(name: str, vectors: str | None) -> Iterator[list[Any]]:
         theirs = None if printed is None else getattr(printed, field)
         if value is not None:
             yield [name, what, value, "" if theirs is None else theirs, _difference(value, theirs)]
-    yield [name, "documents whose text stands before them already", ours.duplicates, "", ""]
+    yield [name, "documents that repeat an earlier text", ours.duplicates, "", ""]
     yield [name, "texts with more than one label", ours.two_labels, "", ""]
     if ours.test:
         yield [name, "test documents that are training documents too", ours.leaked, "", ""]

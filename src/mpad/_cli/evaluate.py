@@ -9,14 +9,29 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from mpad._cli.inputs import LabelColumns, ModelFolder, OwnTokenizer, Separator, TextColumn, labelled
-from mpad._cli.output import Format, FormatOption, print_rows
+from mpad._cli.inputs import (
+    Force,
+    LabelColumns,
+    ModelFolder,
+    OwnTokenizer,
+    Separator,
+    TextColumn,
+    labelled,
+    one_column,
+    remembered_columns,
+    remembered_separator,
+    show_columns,
+)
+from mpad._cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows
+from mpad._text.printable import printable
+from mpad._text.readers import ReadColumns, choose_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpad.estimators.calibration import Calibration
 
+_SHORT = 6  # letters of a class that a column's head has at least
 _CONFUSIONS = 20  # that are listed where a matrix is too wide
 
 
@@ -38,6 +53,8 @@ def run(
     form: FormatOption = Format.table,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
     tokenizer: OwnTokenizer = None,
+    out: OutFile = None,
+    force: Force = False,
 ) -> None:
     """Compare predictions with labels: accuracy, macro-F1, a table per class and the confusion matrix.
 
@@ -58,39 +75,48 @@ def run(
         return
     if data is None:
         raise typer.BadParameter("name the documents to evaluate on, or give --behaviour", param_hint="DATA")
-    documents = _documents(data, text, label, separator)
+    check_new(plot, force)
+    check_out(out, force)
+    columns = remembered_columns(model)
+    documents = _documents(data, text, label, separator or remembered_separator(model), columns)
     from mpad import zoo
 
     classifier = zoo.load(model, device, tokenizer)
     if classifier.labels_.multilabel:
-        _evaluate_many(classifier, documents, form, plot)
+        _evaluate_many(classifier, documents, form, plot, out)
     else:
-        _evaluate_one(classifier, documents, form, plot)
+        _evaluate_one(classifier, documents, form, plot, out)
 
 
 Documents = Iterable[tuple[list[str], list[Any]]]  # texts and labels, some at a time
 
 
-def _documents(data: str, text: str | None, label: list[str] | None, separator: str | None) -> Documents:
-    """DATA in parts; large files are read as they are scored, others before."""
+def _documents(
+    data: str, text: list[str] | None, label: list[str] | None, separator: str | None, remembered: ReadColumns
+) -> Documents:
+    """Read DATA in parts; large files as they are scored, others before."""
     from mpad._cli.progress import in_chunks
     from mpad._cli.streamed import streams
 
     if streams(data, None, {}):
         from mpad._text.streams import Columns, pieces_of
 
-        named = label[0] if label and len(label) == 1 else tuple(label) if label else None
-        pieces = pieces_of(data, Columns(text, named, separator))
+        chosen = choose_columns(data, one_column(text, "--text"), label, remembered=remembered)
+        assert chosen is not None and chosen.text is not None  # only tables are streamed
+        show_columns(data, chosen)
+        labels = chosen.labels[0] if len(chosen.labels) == 1 else chosen.labels
+        pieces = pieces_of(data, Columns(chosen.text, labels, separator))
         return ((chunk.texts, chunk.labels) for piece in pieces for chunk in piece.chunks())
-    pairs = list(zip(*labelled(data, text, label, "test", separator), strict=True))
+    pairs = list(zip(*labelled(data, text, label, "test", separator, remembered), strict=True))
     return (([one for one, _ in chunk], [own for _, own in chunk]) for chunk in in_chunks(pairs))
 
 
-def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Path | None) -> None:
+def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None) -> None:
     """One label a document; a label that the model does not know is a mistake, whatever it says."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
     from mpad.estimators.calibration import plot_evaluation
+    from mpad.estimators.intervals import wilson
 
     known = [str(name) for name in classifier.classes_]
     judged = _judge(classifier, documents, known)
@@ -106,7 +132,7 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
     )
     accuracy = float(np.mean(np.array(labels) == np.array(predicted)))
     macro = float(np.mean(f1[support > 0]))
-    half_width = 1.96 * float(np.sqrt(accuracy * (1 - accuracy) / len(labels)))
+    interval = wilson(accuracy * len(labels), len(labels))
     columns = ["class", "precision", "recall", "f1", "documents"]
     rows: list[list[str | float | int | None]] = [
         [name, float(p), float(r), float(f), int(n)]
@@ -115,34 +141,39 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
     if unknown:
         shown = ", ".join(f"'{name}' ({labels.count(name):,})" for name in unknown[:5])
         typer.echo(f"labels that the model does not know, all counted as mistakes: {shown}", err=True)
-    if form is not Format.table:
+    if form is not Format.table or out is not None:
         there = support > 0
         means = float(np.mean(precision[there])), float(np.mean(recall[there])), macro
-        print_rows(
-            [*columns, "accuracy"], [*[[*row, None] for row in rows], ["(all)", *means, len(labels), accuracy]], form
-        )
+        together = ["(all)", *means, len(labels), accuracy]
+        show_rows([*columns, "accuracy"], [*[[*row, None] for row in rows], together], form, out)
+    if form is not Format.table:
         return
-    typer.echo(f"accuracy  {accuracy:.4f} ± {half_width:.4f} (95 %, {len(labels):,} documents)")
+    between = f"95 % interval {interval.low:.4f} to {interval.high:.4f}"
+    typer.echo(f"accuracy  {accuracy:.4f} ({between}, {len(labels):,} documents)")
+    majority = int(support.argmax())
     typer.echo(f"macro-F1  {macro:.4f}")
+    typer.echo(f'always "{printable(classes[majority])}"  {support[majority] / len(labels):.4f}')
     if calibration is not None:
         shares, surest = calibration.coverage()
         before = judged.before(calibration)
         typer.echo(f"expected calibration error  {calibration.error:.4f}{before}")
         half = f"{surest[np.abs(shares - 0.5).argmin()]:.4f}"
-        typer.echo(f"accuracy of the surest half of the answers  {half}")
+        typer.echo(f"accuracy of the most confident half  {half}")
     typer.echo("")
     print_rows(columns, rows, form)
     _print_confusions(classes, matrix)
 
 
 def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
-    """The matrix, or where that is wider than the terminal, its largest numbers beside the diagonal."""
-    numbers = [str(number) for number in range(1, len(classes) + 1)]
-    cells = max(len(str(matrix.max())), len(numbers[-1])) + 2
-    if len(numbers[-1]) + max(map(len, classes)) + 4 + cells * len(classes) <= Console().width:
+    """Print the matrix or, if that is wider than the terminal, its largest numbers off the diagonal."""
+    names = [printable(name) for name in classes]
+    room = (Console().width - max(map(len, names)) - 2) // len(names) - 2  # for each column
+    widest = max(len(str(matrix.max())), max(map(len, names)))
+    heads = [name if len(name) <= room else name[: max(room - 1, 1)] + "…" for name in names]
+    if room >= min(widest, max(len(str(matrix.max())), _SHORT)) and len(set(heads)) == len(heads):
         typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
-        rows = [[number, name, *map(int, row)] for number, name, row in zip(numbers, classes, matrix, strict=True)]
-        print_rows(["", "class", *numbers], rows, Format.table)
+        rows = [[name, *map(int, row)] for name, row in zip(names, matrix, strict=True)]
+        print_rows(["true", *heads], rows, Format.table)
         return
     mistakes = np.where(np.eye(len(classes), dtype=bool), 0, matrix)
     largest = [place for place in np.argsort(-mistakes, axis=None, kind="stable")[:_CONFUSIONS] if mistakes.flat[place]]
@@ -155,7 +186,7 @@ def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
     )
 
 
-def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Path | None) -> None:
+def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None) -> None:
     """Many labels a document: F1 of each label, and of all together."""
     from mpad.estimators.label_scores import plot_labels, score_labels
 
@@ -177,8 +208,12 @@ def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Pa
     if form is Format.table:
         for name, measured in (("micro-F1", scores.micro_f1), ("macro-F1", scores.macro_f1)):
             typer.echo(f"{name}  {measured.value:.4f} ± {measured.margin:.4f} (95 %, {len(truth):,} documents)")
-        typer.echo(f"all labels of a document right  {scores.exact.value:.4f} ± {scores.exact.margin:.4f}\n")
-    print_rows(columns, rows, form)
+        exact = scores.exact
+        between = f"95 % interval {exact.low:.4f} to {exact.high:.4f}"
+        typer.echo(f"all labels of a document right  {exact.value:.4f} ({between})\n")
+    show_rows(columns, rows, form, None)
+    if out is not None:
+        show_rows(columns, rows, form, out)
     if plot is not None:
         plot_labels(plot, scores)
         typer.echo(f"wrote {plot}", err=True)
@@ -244,5 +279,5 @@ def _behave(model: Path, device: str, tokenizer: str | None, positive: str | Non
     if not hasattr(classifier, "predict_proba"):
         raise InputError(f"{model}: gives no probabilities, which --behaviour compares")
     rows = check_behaviour(list(classifier.classes_), classifier.predict_proba, positive)
-    columns = ["pairs of sentences", "number", "right", "± (95 %)"]
-    print_rows(columns, [[row.category, row.pairs, row.right, row.margin] for row in rows], form)
+    columns = ["pairs of sentences", "number", "right", "low (95 %)", "high (95 %)"]
+    print_rows(columns, [[row.category, row.pairs, *row.interval] for row in rows], form)

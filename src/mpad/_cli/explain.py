@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 
 from mpad._cli import explained_data
-from mpad._cli.inputs import ModelFolder, OwnTokenizer, unlabelled
-from mpad._cli.output import as_json
+from mpad._cli.inputs import Force, ModelFolder, OwnTokenizer, TextColumn, remembered_columns, unlabelled
+from mpad._cli.output import as_json, check_new
+from mpad._io.atomic import write_file
 from mpad._io.encoding import decode
 from mpad._text.printable import printable
 
@@ -68,8 +69,9 @@ def run(
         str | None, typer.Option(help="With --corpus: other DATA, to see what has drifted from there to here.")
     ] = None,
     documents: Annotated[int, typer.Option(min=1, help="At most so many documents of DATA, drawn at random.")] = 300,
-    column: Annotated[str | None, typer.Option("--text", help="Column of the text in DATA.")] = None,
+    column: TextColumn = None,
     tokenizer: OwnTokenizer = None,
+    force: Force = False,
 ) -> None:
     """Explain one answer: words, pairs of words and sentences that speak for or against a class.
 
@@ -93,23 +95,27 @@ def run(
     taken = (unit or Unit.occurrence).value
     bulk = out is not None and not out.suffix and not (check or corpus) and _is_file(text)
     _refuse(model, text, out, together=check or corpus or bulk)
+    check_new(out, force)
+    remembered = remembered_columns(model)
     if bulk and out is not None:
-        texts = _sample(unlabelled(text, column), documents)
+        if out.exists() and not out.is_dir():
+            raise InputError(f"{out}: is a file; name a folder")
+        texts = _sample(unlabelled(text, column, remembered), documents)
         _in_bulk(model, tokenizer, texts, out, label, method or DEFAULT, taken)
         return
     _refuse_together(check, corpus, against is not None, unit is not None)
     if check or corpus:
         if out is not None or label is not None or view in (View.html, View.keywords):
             raise InputError("--check and --corpus print a table, or JSON by --format json; redirect it to keep it")
+        texts = _sample(unlabelled(text, column, remembered), documents)
         loaded = _graph_model(model, tokenizer)
-        texts = _sample(unlabelled(text, column), documents)
         if not texts:
             raise InputError(f"{text}: holds no documents")
         plain = view is View.json
         if check:
             explained_data.check(loaded, texts, method, (unit or Unit.word).value, plain)
         elif against is not None:
-            explained_data.drifted(loaded, _sample(unlabelled(against, column), documents), texts, plain)
+            explained_data.drifted(loaded, _sample(unlabelled(against, column, remembered), documents), texts, plain)
         else:
             explained_data.corpus(loaded, texts, method or DEFAULT, plain)
         return
@@ -168,11 +174,8 @@ def _in_bulk(
 
     from mpad._cli.progress import document_bar
     from mpad._pipeline.store import load_model
-    from mpad.errors import InputError
     from mpad.explain import explain
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: is there already; name a folder that is not there, or an empty one")
     loaded = load_model(model, tokenizer=tokenizer)[0]
     out.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -220,7 +223,7 @@ def _show(explanation: "Explanation", view: View | None, out: Path | None, maste
     if out is None:
         sys.stdout.write(content)
     else:
-        out.write_text(content, encoding="utf-8", errors="backslashreplace")
+        write_file(out, content.encode("utf-8", "backslashreplace"))
         typer.echo(f"written to {out}", err=True)
 
 

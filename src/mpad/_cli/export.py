@@ -5,8 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad._cli.inputs import LabelColumns, ModelFolder, OwnTokenizer, Separator, TextColumn, labelled
-from mpad._cli.output import Format, FormatOption, print_rows
+from mpad._cli.inputs import (
+    Force,
+    LabelColumns,
+    ModelFolder,
+    OwnTokenizer,
+    Separator,
+    TextColumn,
+    labelled,
+    remembered_columns,
+    remembered_separator,
+)
+from mpad._cli.output import Format, FormatOption, check_new, print_rows
 
 if TYPE_CHECKING:
     from mpad.export.check import Checked
@@ -28,6 +38,7 @@ def run(
     separator: Separator = None,
     form: FormatOption = Format.table,
     tokenizer: OwnTokenizer = None,
+    force: Force = False,
 ) -> None:
     """Write a model in another form: for ONNX Runtime, or smaller.
 
@@ -41,7 +52,11 @@ def run(
     if onnx is None and int8 is None:
         raise typer.BadParameter("name a folder to write: --onnx OUT or --int8 OUT", param_hint="--onnx, --int8")
     _check_before(model, onnx, int8, check)
-    texts, labels = ([], []) if check is None else labelled(check, text, label, "test", separator)
+    for out in (onnx, int8):
+        check_new(out, force)
+    known = remembered_columns(model)
+    sign = separator or remembered_separator(model)
+    texts, labels = ([], []) if check is None else labelled(check, text, label, "test", sign, known)
     from mpad.export.check import check_model, check_onnx
     from mpad.export.int8_folder import export_int8
     from mpad.export.onnx_folder import export_onnx

@@ -7,16 +7,22 @@ import typer
 
 from mpad._cli.inputs import (
     DataFiles,
+    Force,
     LabelColumns,
     Separator,
     TextColumn,
+    column_facts,
     given,
     labelled,
+    labelled_documents,
+    one_column,
     pick_examples,
     said,
     vector_option,
 )
+from mpad._cli.output import check_new
 from mpad._cli.streamed import kept_epoch, run_stream, streams
+from mpad._labels import as_lists
 from mpad._text.contextual import WORDS
 from mpad._text.readers import Files
 from mpad.errors import InputError
@@ -83,7 +89,10 @@ def run(
             "from the model in OUT, if there is one. Repeatable."
         ),
     ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="With --add: begin with new weights all the same.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="With --add: start from new weights.")] = False,
+    new_classes: Annotated[
+        bool, typer.Option("--new-classes", help="With --add: allow labels that DATA does not have.")
+    ] = False,
     keep_examples: Annotated[
         bool,
         typer.Option("--keep-examples", help="Keep three short documents a class in the model, for the page to offer."),
@@ -97,7 +106,10 @@ def run(
     epoch_documents: Annotated[
         int | None, typer.Option(min=1, help="With --stream: documents that an epoch passes over at most.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where training was cut off, if it was.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted training, if there is one.")
+    ] = False,
+    force: Force = False,
 ) -> None:
     """Train a classifier on labelled documents and save it.
 
@@ -126,8 +138,15 @@ def run(
     a crash, the same command with --resume continues and ends with the same model.
     """
     from mpad._storage.model_folder import check_destination
+    from mpad.registry import find
 
+    find(model)
     check_destination(out)
+    check_new(out, force or resume or bool(add))
+    data: Files = files[0] if len(files) == 1 else files
+    reading = given(cache=cache, workers=workers, epoch_documents=epoch_documents)
+    streamed = streams(data, stream, reading)
+    documents = None if streamed else labelled_documents(data, text, label, "train", separator)
     from mpad import zoo
     from mpad._text.distilled import missing_hint
     from mpad.estimators.text_classifier import TextClassifier
@@ -159,21 +178,22 @@ def run(
     hint = missing_hint() if model == "mpad" and features == WORDS and not vectors else None
     if hint is not None:
         typer.echo(hint, err=True)
-    data: Files = files[0] if len(files) == 1 else files
-    reading = given(cache=cache, workers=workers, epoch_documents=epoch_documents)
-    if streams(data, stream, reading):
+    if documents is None:
         named, examples = None if model == "mpad" else model, keep_examples or None
         refused = given(model=named, validation=validation, test=test, add=add, keep_examples=examples)
-        run_stream(classifier, data, out, (text, label, separator), reading, resume, list(refused))
+        run_stream(
+            classifier, data, out, (one_column(text, "--text"), label, separator), reading, resume, list(refused)
+        )
         return
-    texts, labels = _corrected(labelled(data, text, label, "train", separator), add or [], separator)
+    texts, labels = _corrected(documents.texts, documents.labels or [], add or [], separator, new_classes)
     if add and not anew and model == "mpad":
         classifier = _going_on(classifier, out)
-    held = None if validation is None else labelled(validation, text, label, "test", separator)
-    tested = None if test is None else labelled(test, text, label, "test", separator)
+    known = documents.columns
+    held = None if validation is None else labelled(validation, text, label, "test", separator, known)
+    tested = None if test is None else labelled(test, text, label, "test", separator, known)
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     kept = _train(classifier, texts, labels, held, refit, checkpoint, resume, max_epochs)
-    classifier.card_["data"] = said(data)
+    classifier.card_ |= {"data": said(data), **column_facts(known, separator)}
     if keep_examples:
         classifier.card_["examples"] = pick_examples(texts, labels)
     _save(classifier, out)
@@ -189,10 +209,9 @@ def run(
 
 
 def _corrected(
-    documents: tuple[list[str], list[Any]], files: list[str], separator: str | None
+    texts: list[str], labels: list[Any], files: list[str], separator: str | None, new_classes: bool
 ) -> tuple[list[str], list[Any]]:
-    """Documents with those of further files: a text that is there already takes its label from the last of them."""
-    texts, labels = documents
+    """Add the documents of further files: a text that is there already takes its label from the last of them."""
     if not files:
         return texts, labels
     further: dict[str, Any] = {}
@@ -202,6 +221,13 @@ def _corrected(
         raise InputError("documents have many labels: --separator says what stands between those of --add")
     if {type(one) for one in further.values()} != {type(one) for one in labels}:
         labels, further = [str(one) for one in labels], {one: str(own) for one, own in further.items()}
+    known_labels = {name for own in as_lists(labels) for name in own}
+    unknown = sorted({name for own in as_lists(list(further.values())) for name in own} - known_labels)
+    if unknown and not new_classes:
+        raise InputError(
+            f"--add has labels that DATA does not have: {', '.join(unknown[:5])} (DATA has: "
+            f"{', '.join(sorted(known_labels)[:8])}); correct them, or give --new-classes if they are meant"
+        )
     labels = [further.get(one, own) for one, own in zip(texts, labels, strict=True)]
     known = set(texts)
     new = {one: own for one, own in further.items() if one not in known}
@@ -252,8 +278,9 @@ def _train(
 
 
 def _tested(classifier: Any, texts: list[str], labels: list[Any], new: list[str], truth: list[Any]) -> str:
-    """How right it is on test documents, and a linear SVM beside it; a label that was not learnt is a mistake."""
+    """Score the model and a linear SVM on test documents; a label that the model does not know is a mistake."""
     from mpad import zoo
+    from mpad.estimators.intervals import wilson
     from mpad.estimators.label_scores import score_labels
 
     many = classifier.labels_.multilabel
@@ -264,9 +291,12 @@ def _tested(classifier: Any, texts: list[str], labels: list[Any], new: list[str]
             return 100 * score_labels(model.labels_, truth, said > 0).micro_f1.value
         return 100 * sum(str(one) == str(own) for one, own in zip(said.tolist(), truth, strict=True)) / len(truth)
 
-    yardstick = zoo.make("tfidf-svm").fit(texts, labels)
-    shown = f"test {'micro-F1' if many else 'accuracy'} {measure(classifier):.1f} % ({len(new):,} documents)"
-    return f"{shown}; on the same ones TF-IDF + linear SVM {measure(yardstick):.1f} %"
+    baseline = zoo.make("tfidf-svm").fit(texts, labels)
+    score = measure(classifier)
+    share = wilson(score / 100 * len(new), len(new))
+    interval = "" if many else f"95 % interval {100 * share.low:.1f} to {100 * share.high:.1f}; "
+    shown = f"test {'micro-F1' if many else 'accuracy'} {score:.1f} % ({interval}{len(new):,} documents)"
+    return f"{shown}; on the same documents: TF-IDF + linear SVM {measure(baseline):.1f} %"
 
 
 def _save(classifier: "TextClassifier | PlainClassifier", out: Path) -> None:

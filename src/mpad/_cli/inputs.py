@@ -8,8 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from mpad._io.archives import PACKED
 from mpad._io.encoding import decode, split_lines
-from mpad._text.readers import Documents, Files, read_documents, read_rows
+from mpad._text.printable import printable
+from mpad._text.readers import Documents, Files, ReadColumns, read_documents, read_rows
+from mpad._text.tables import KINDS
 from mpad.datasets.names import NAMES
 from mpad.errors import DataFileError, InputError
 
@@ -37,8 +40,15 @@ LabelColumns = Annotated[
     ),
 ]
 Separator = Annotated[str | None, typer.Option(help="Between the labels of a document that has many, such as ';'.")]
-TextColumn = Annotated[str | None, typer.Option("--text", help="Column of the text. Guessed if not given.")]
-LabelColumn = Annotated[str | None, typer.Option("--label", help="Column of the label. Guessed if not given.")]
+TextColumn = Annotated[  # a list, so that a second one is seen, and refused
+    list[str] | None,
+    typer.Option("--text", metavar="TEXT", help="Column of the text. By default the one with a common name."),
+]
+LabelColumn = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="LABEL", help="Column of the label. By default the one with a common name."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is at the destination.")]
 OwnTokenizer = Annotated[
     str | None,
     typer.Option("--tokenizer", help="module:function that the model was trained with, if it was one of your own."),
@@ -49,10 +59,67 @@ ModelFolder = Annotated[Path, typer.Argument(help="Folder of a fitted model.", s
 _CHUNK = 2048  # documents that are answered together
 
 
+def one_column(names: Sequence[str] | None, option: str) -> str | None:
+    """Return the column that an option names; refuse several, instead of dropping all but the last."""
+    if names and len(names) > 1:
+        raise InputError(f"{option} names one column, found {', '.join(names)}; join them in the file first")
+    return names[0] if names else None
+
+
+def remembered_columns(model: Path) -> ReadColumns:
+    """Return the columns that a model was trained on, as far as its folder tells."""
+    from mpad._storage.model_folder import open_model
+
+    saved = open_model(model, lambda files: files.card()).get("columns")
+    text, labels = (saved.get("text"), saved.get("labels")) if isinstance(saved, dict) else (None, None)
+    listed = labels if isinstance(labels, list) and all(isinstance(name, str) for name in labels) else []
+    return ReadColumns(text if isinstance(text, str) else None, tuple(listed))
+
+
+def remembered_separator(model: Path) -> str | None:
+    """Return the sign between the labels of the documents that a model was trained on."""
+    from mpad._storage.model_folder import open_model
+
+    saved = open_model(model, lambda files: files.card()).get("separator")
+    return saved if isinstance(saved, str) and saved else None
+
+
+def column_facts(columns: ReadColumns | None, separator: str | None) -> dict[str, Any]:
+    """Return what a model's card keeps, so that later commands need no flags."""
+    facts: dict[str, Any] = {}
+    if columns is not None:
+        facts["columns"] = {"text": columns.text, "labels": list(columns.labels)}
+    return facts if separator is None else {**facts, "separator": separator}
+
+
+def show_columns(data: Files, columns: ReadColumns | None) -> None:
+    """Print which columns of DATA are read, and which are not."""
+    if columns is not None:
+        typer.echo(printable(f"{said(data)}: {columns}"), err=True)
+
+
 def labelled(
-    data: Files, text: str | None, label: str | list[str] | None, part: str, separator: str | None = None
+    data: Files,
+    text: Sequence[str] | None,
+    label: Sequence[str] | None,
+    part: str,
+    separator: str | None = None,
+    remembered: ReadColumns | None = None,
 ) -> tuple[list[str], list[Any]]:
-    """Texts and labels of DATA; of a named dataset, the part to train or to test on."""
+    """Read texts and labels of DATA, and print which columns they are; of a named dataset, one part."""
+    documents = labelled_documents(data, text, label, part, separator, remembered)
+    return documents.texts, documents.labels or []
+
+
+def labelled_documents(
+    data: Files,
+    text: Sequence[str] | None,
+    label: Sequence[str] | None,
+    part: str,
+    separator: str | None = None,
+    remembered: ReadColumns | None = None,
+) -> Documents:
+    """Read texts and labels as `labelled` does, with the columns that were read."""
     if isinstance(data, str) and is_named(data):
         from mpad.datasets import load_dataset
 
@@ -63,15 +130,24 @@ def labelled(
             )
         documents = dataset.train if part == "train" else dataset.test
     else:
-        documents = read_documents(data, text, label, separator=separator)
+        column = one_column(text, "--text")
+        documents = read_documents(data, column, label, separator=separator, remembered=remembered)
+        show_columns(data, documents.columns)
     if not len(documents):
         raise DataFileError(f"{said(data)}: holds no documents")
-    return documents.texts, documents.labels or []
+    return documents
 
 
 def is_named(data: str) -> bool:
     """Whether DATA is a dataset's name, and no file's."""
     return data in NAMES and not Path(data).exists()
+
+
+def is_text(data: str) -> bool:
+    """Whether DATA is a document itself: not a file, and not what looks like the name of one."""
+    if data == "-" or len(data) < 4096 and "\0" not in data and Path(data).exists():
+        return False
+    return Path(data[-20:]).suffix.lower() not in (*KINDS, *PACKED) and (" " in data.strip() or "/" not in data)
 
 
 def said(data: Files) -> str:
@@ -80,15 +156,17 @@ def said(data: Files) -> str:
     return Path(files[0]).name + (f" and {len(files) - 1:,} more" if len(files) > 1 else "")
 
 
-def unlabelled(data: str, text: str | None) -> list[str]:
-    """Texts of DATA; '-' is standard input, one document a line."""
+def unlabelled(data: str, text: Sequence[str] | None, remembered: ReadColumns | None = None) -> list[str]:
+    """Read the texts of DATA; '-' is standard input, one document per line."""
     if data == "-":
         return split_lines(decode("standard input", sys.stdin.buffer.read()))
     if is_named(data):
         from mpad.datasets import load_dataset
 
         return load_dataset(data).test.texts
-    documents: Documents = read_documents(data, text, need_labels=False)
+    documents = read_documents(data, one_column(text, "--text"), need_labels=False, remembered=remembered)
+    if documents.columns is not None:
+        show_columns(data, ReadColumns(documents.columns.text))
     return documents.texts
 
 
@@ -102,13 +180,17 @@ class Stream:
     total: int | None = None  # chunks, where that is known
 
 
-def rows_of(data: str, text: str | None) -> Stream:
-    """Rows of DATA; '-' is standard input, one document a line, answered as soon as they are there."""
+def rows_of(data: str, text: Sequence[str] | None, remembered: ReadColumns | None = None) -> Stream:
+    """Read rows of DATA; '-' is standard input, one document per line, predicted as soon as it is there."""
     if data == "-":
         return Stream(["text"], ([[line] for line in lines] for lines in _lines_as_they_come()))
-    if data in NAMES and not Path(data).exists():
+    if is_named(data):
         return Stream(["text"], _chunks([[one] for one in unlabelled(data, text)]))
-    rows = read_rows(data, text)
+    if is_text(data):
+        return Stream(["text"], [[[data]]])
+    rows = read_rows(data, one_column(text, "--text"), remembered)
+    if len(rows.names) > 1:
+        show_columns(data, ReadColumns(rows.names[rows.text_at]))
     return Stream(rows.names, _chunks(rows.cells), rows.text_at, -(-len(rows.cells) // _CHUNK))
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpad._cli.engine import Address, Engine, EngineOption
-from mpad._cli.inputs import ModelFolder, OwnTokenizer, TextColumn, rows_of
-from mpad._cli.output import Format, FormatOption, print_rows
+from mpad._cli.inputs import Force, ModelFolder, OwnTokenizer, TextColumn, one_column, remembered_columns, rows_of
+from mpad._cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
 from mpad._text.printable import printable
+from mpad._text.readers import ReadColumns, choose_columns
 from mpad.errors import InputError, StoreError
 
 if TYPE_CHECKING:
+    from mpad.scale.answers import Asked
     from mpad.scale.job import Job, Outcome, Task
 
 
@@ -22,14 +24,19 @@ def run(
     data: Annotated[
         str,
         typer.Argument(
-            help="A data file, or - for standard input, one document a line; with OUT, also a pattern in quotes or a "
-            "folder of data files."
+            help="A data file, a document in quotes, or - for standard input, one document per line; with OUT, also a "
+            "pattern in quotes or a folder of data files."
         ),
     ] = "-",
     out: Annotated[
         Path | None,
-        typer.Argument(help="Folder to write to: a Parquet file for each file of DATA.", show_default=False),
+        typer.Argument(
+            help="Folder for a Parquet file per file of DATA; or a file, as with --out.", show_default=False
+        ),
     ] = None,
+    out_file: OutFile = None,
+    force: Force = False,
+    spreadsheet: Spreadsheet = False,
     text: TextColumn = None,
     form: FormatOption = Format.table,
     proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
@@ -51,7 +58,9 @@ def run(
 ) -> None:
     """Label documents: one row each, in their order. As CSV or JSON lines, with all columns that they came with.
 
-    Example: `mpad predict my-model new.csv --format csv > labels.csv`
+    Example: `mpad predict my-model new.csv --out labels.csv`
+
+    Example: `mpad predict my-model "a moving film"`
 
     Example: `echo "a moving film" | mpad predict my-model`
 
@@ -70,21 +79,24 @@ def run(
     from mpad.scale.predictor import name_beside
 
     asked = Asked(proba, top, reject_below, threshold)
+    if out is not None and out_file is None and out.suffix and not out.is_dir():
+        out, out_file = None, out
+    check_out(out_file, force)
+    remembered = remembered_columns(model)
     if out is not None:
-        if form is not Format.table or device != "cpu" or data == "-":
-            raise InputError("into a folder go Parquet files, answered on a CPU: leave out --format, --device and -")
+        if out_file is not None or form is not Format.table or device != "cpu" or data == "-":
+            raise InputError(
+                "a folder gets Parquet files, predicted on a CPU: leave out --out, --format, --device and -"
+            )
         if address is not None and engine is Engine.local:
             raise InputError("--address is for --engine ray")
-        from mpad.scale.job import make_job, make_tasks
-
-        job, tasks = make_job(model, text, asked, tokenizer), make_tasks(data, out)
-        _score(job, tasks, lambda left: _outcomes(job, left, engine, workers, address))
+        _into_folder(model, data, out, text, remembered, asked, tokenizer, (engine, workers, address))
         return
     if workers is not None or engine is not Engine.local or address is not None:
         raise InputError("--workers, --engine and --address need a folder to write to: mpad predict MODEL DATA OUT")
-    stream = rows_of(data, text)
+    stream = rows_of(data, text, remembered)
     answerer = load_answerer(model, asked, device, tokenizer)
-    at, whole = stream.text_at, form is not Format.table
+    at, whole = stream.text_at, form is not Format.table or out_file is not None
     own = [name_beside(name, stream.names if whole else ()) for name in answerer.fields]
 
     def answered() -> Iterator[list[Any]]:
@@ -92,13 +104,37 @@ def run(
 
         for chunk in watched(stream.chunks, stream.total):
             columns = answerer.answer([str(row[at]) for row in chunk])
-            if answerer.many and form is not Format.jsonl:
+            if answerer.many and not as_lists:
                 columns[0] = [", ".join(labels) for labels in columns[0]]
             for row, answer in zip(chunk, zip(*columns, strict=True), strict=True):
                 yield [*row, *answer] if whole else [*answer, row[at]]
             sys.stdout.flush()
 
-    print_rows([*stream.names, *own] if whole else [*own, "text"], answered(), form)
+    as_lists = form is Format.jsonl if out_file is None else out_file.suffix.lower() in (".jsonl", ".parquet")
+    names = [*stream.names, *own] if whole else [*own, "text"]
+    show_rows(names, answered(), form, out_file, spreadsheet)
+
+
+def _into_folder(
+    model: Path,
+    data: str,
+    out: Path,
+    text: list[str] | None,
+    remembered: ReadColumns,
+    asked: "Asked",
+    tokenizer: str | None,
+    how: tuple[Engine, int | None, str | None],
+) -> None:
+    """Predict files into a folder, a Parquet file each."""
+    from mpad.scale.job import make_job, make_tasks
+
+    column = one_column(text, "--text") or remembered.text
+    tasks = make_tasks(data, out)
+    first = choose_columns(tasks[0].source, one_column(text, "--text"), None, False, remembered)
+    if first is not None and column != first.text:
+        column = None  # the files have other names than the training data: guessed for each
+    job = make_job(model, column, asked, tokenizer)
+    _score(job, tasks, lambda left: _outcomes(job, left, *how))
 
 
 def _outcomes(

@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from mpad._cli.inputs import Data, LabelColumns, ModelFolder, OwnTokenizer, Separator, TextColumn, labelled, unlabelled
+from mpad._cli.inputs import (
+    Data,
+    Force,
+    LabelColumns,
+    ModelFolder,
+    OwnTokenizer,
+    Separator,
+    TextColumn,
+    labelled_documents,
+    remembered_columns,
+    remembered_separator,
+    unlabelled,
+)
+from mpad._cli.output import check_new
 
 
 def run(
@@ -19,7 +32,7 @@ def run(
         str | None, typer.Option(help="Other DATA, such as what the model learnt from, to see what has drifted.")
     ] = None,
     mistakes: Annotated[int, typer.Option(min=0, help="Mistakes to explain, the surest first.")] = 8,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Force = False,
     tokenizer: OwnTokenizer = None,
 ) -> None:
     """Write a report: scores with intervals, confusions, what speaks for each class, the surest mistakes explained.
@@ -37,12 +50,12 @@ def run(
     """
     from mpad.errors import InputError
 
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{out}: a report is a page; name an .html file")
-    if out.exists() and not force:
-        raise InputError(f"{out}: is there already; name another file, or give --force")
-    texts, labels = labelled(data, text, label, "test", separator)
-    then = None if against is None else unlabelled(against, text)
+    check_new(out, force, (".html", ".htm"))
+    remembered = remembered_columns(model)
+    sign = separator or remembered_separator(model)
+    documents = labelled_documents(data, text, label, "test", sign, remembered)
+    texts, labels = documents.texts, documents.labels or []
+    then = None if against is None else unlabelled(against, text, remembered)
     from mpad import zoo
     from mpad._cli.progress import document_bar
     from mpad._io.atomic import write_file
@@ -54,6 +67,8 @@ def run(
     if not isinstance(own, DocumentModel):
         raise InputError(f"{model}: a report explains mistakes, which an mpad model can; mpad evaluate takes any")
     with document_bar(min(len(texts), 200), "explaining") as done:
-        page = make_report(own, texts, labels, classifier.card_, model.resolve().name, then, mistakes, done)
+        page = make_report(
+            own, texts, labels, classifier.card_, model.resolve().name, then, mistakes, done, documents.ids
+        )
     write_file(out, page.encode("utf-8", "replace"))
     typer.echo(f"wrote {out} ({len(texts):,} documents)", err=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mpad._cli.inputs import is_named, said
-from mpad._text.readers import Files
+from mpad._cli.inputs import column_facts, is_named, said, show_columns
+from mpad._text.readers import Files, choose_columns
 from mpad.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def run_stream(
     if refused:
         raise InputError(f"--{refused[0].replace('_', '-')} is for documents in memory; leave it out, or --no-stream")
     text, label, separator = columns
+    chosen = choose_columns(data, text, label)
+    show_columns(data, chosen)
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     first = int(os.environ.get("RANK", "0")) == 0
     classifier.set_params(verbose=True).fit_stream(  # a bar, or lines where nobody looks on
@@ -68,7 +70,7 @@ def run_stream(
     classifier.set_params(verbose="auto")
     if not first:
         return
-    classifier.card_["data"] = said(data)
+    classifier.card_ |= {"data": said(data), **column_facts(chosen, separator)}
     classifier.save(out)
     checkpoint.unlink(missing_ok=True)
     for line in [*kept_epoch(classifier), *closing_lines(classifier)]:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpad._cli.engine import Address, Engine, EngineOption
-from mpad._cli.inputs import Data, LabelColumn, TextColumn, labelled, vector_option
+from mpad._cli.inputs import (
+    Data,
+    Force,
+    LabelColumn,
+    TextColumn,
+    column_facts,
+    labelled_documents,
+    one_column,
+    vector_option,
+)
+from mpad._cli.output import check_new
 from mpad.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +39,7 @@ def run(
     engine: EngineOption = Engine.local,
     workers: Annotated[int | None, typer.Option(min=1, help="With --engine ray: trials at once.")] = None,
     address: Address = None,
+    force: Force = False,
 ) -> None:
     """Search for settings that suit your documents, and save a model with the best of them.
 
@@ -42,14 +53,18 @@ def run(
     from mpad._storage.model_folder import check_destination
 
     check_destination(out)
+    check_new(out, force)
+    check_new(plot, force)
+    documents = labelled_documents(data, text, label and [one_column(label, "--label") or ""], "train")
+    texts, labels = documents.texts, documents.labels or []
     from mpad._extras import require
     from mpad.estimators.classifier import MPADClassifier
+    from mpad.estimators.training_card import closing_lines
     from mpad.estimators.tuning import Trial, plot_trials, tune
 
     require("optuna", extra="tune")
     if plot is not None:
         require("matplotlib", extra="plots")
-    texts, labels = labelled(data, text, label, "train")
     fixed = {"device": device, "random_state": seed, **vector_option(vectors)}
 
     def said(trial: Trial) -> None:
@@ -74,8 +89,12 @@ def run(
     typer.echo(f"best of {len(result)}: trial {best.number}, {scores}; all trials are kept in {study.name}", err=True)
     typer.echo(f"fitting it on all {len(texts):,} documents", err=True)
     classifier = MPADClassifier(**{**best.settings, **fixed}).fit(texts, labels)
-    classifier.card_["data"] = Path(data).name
+    classifier.card_ |= {"data": Path(data).name, **column_facts(documents.columns, None)}
     classifier.save(out)
+    for line in closing_lines(classifier):
+        typer.echo(line, err=True)
+    if best.number == 0:
+        typer.echo("no setting was better than the default, which is what was saved", err=True)
     if plot is not None:
         plot_trials(result, plot)
     typer.echo(f"saved to {out}; next: mpad predict {out} DATA", err=True)

@@ -1,5 +1,6 @@
 """Find documents with the same text, so that no copy of a training document is used to measure a model."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,3 +66,54 @@ def one_per_group(groups: NDArray[Any] | None, n: int) -> tuple[Rows, Rows]:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return np.asarray(first[order], np.int64), rank[place.reshape(-1)]
+
+
+# ── Texts that are nearly the same: retweets, templates, quotes with another end ──
+
+_SKETCH, _BAND = 24, 3  # hashes of a text; those that must agree for two texts to be compared
+_NEAR = 0.7  # share of word pairs that two texts have in common
+_NOT_WORDS = re.compile(r"https?://\S+|www\.\S+|@\w+|\brt\b|[^\w\s]|\d+")
+
+
+def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Find documents that are nearly, but not quite, the text of an earlier one: (document, earlier one).
+
+    Links, mentions, digits and punctuation do not count; texts are near if they share most of their pairs of
+    neighboring words (MinHash, then an exact comparison).
+    """
+    pairs = [_word_pairs(text) for text in texts]
+    keys = [text_key(text) for text in texts]
+    generator = np.random.default_rng(0)
+    factors = generator.integers(1, 2**63, (_SKETCH, 1), dtype=np.uint64) | np.uint64(1)
+    first: dict[tuple[int, bytes], int] = {}
+    found: list[tuple[int, int]] = []
+    for number, own in enumerate(pairs):
+        if not own:
+            continue
+        hashed = np.fromiter((hash_pair(pair) for pair in own), np.uint64, len(own))
+        with np.errstate(over="ignore"):
+            mixed = factors * hashed
+            sketch = (mixed ^ (mixed >> np.uint64(29))).min(axis=1)
+        match = None
+        for band in range(_SKETCH // _BAND):
+            place = band, sketch[band * _BAND : (band + 1) * _BAND].tobytes()
+            other = first.setdefault(place, number)
+            if match is None and other != number and _jaccard(own, pairs[other]) >= _NEAR:
+                match = other
+        if match is not None and keys[match] != keys[number]:
+            found.append((number, match))
+    return found
+
+
+def hash_pair(pair: tuple[str, str]) -> int:
+    """Hash a pair of words to 64 bits, the same in every process."""
+    return int.from_bytes(blake2b(" ".join(pair).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def _word_pairs(text: str) -> frozenset[tuple[str, str]]:
+    words = _NOT_WORDS.sub(" ", text.casefold()).split()
+    return frozenset(zip(words, words[1:], strict=False)) if len(words) > 3 else frozenset()
+
+
+def _jaccard(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) -> float:
+    return len(one & other) / max(len(one | other), 1)

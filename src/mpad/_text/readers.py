@@ -16,12 +16,35 @@ from mpad._io.encoding import decode
 from mpad._text.tables import Absent, Table, kind_of, open_table
 from mpad.errors import DataFileError
 
-TEXT_NAMES = ("text", "document", "sentence", "review", "content", "body", "comment")
-LABEL_NAMES = ("label", "labels", "class", "category", "target", "y", "sentiment", "tags")
+# The web app (static/csv.js) has the same lists. The first name of each wins over all others.
+TEXT_NAMES = (
+    *("text", "document", "sentence", "review", "content", "body", "comment", "tweet", "message", "description"),
+    *("abstract", "article", "post", "question", "utterance", "headline", "snippet", "review_text", "review_body"),
+)
+LABEL_NAMES = (
+    *("label", "labels", "class", "category", "target", "y", "sentiment", "tags", "stars", "rating", "score", "topic"),
+    *("intent", "polarity", "emotion", "kind"),
+)
+ID_NAMES = ("id", "doc_id", "document_id", "tweet_id", "uid")
 KNOWN_NAMES = (*TEXT_NAMES, *LABEL_NAMES)
 Column = Sequence[Any]
 Files = str | Path | Sequence[str | Path]  # a file, a folder or a pattern, or several of these
 _ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false", "no", "", "0.0"})
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """Which columns of a table are read."""
+
+    text: str | None = None
+    labels: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        label = f", label from {_quoted(self.labels)}" if self.labels else ""
+        return f"text from {_quoted([self.text or ''])}{label}" + (
+            f"; not used: {_listed(self.unused)}" if self.unused else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -30,6 +53,8 @@ class Documents:
 
     texts: list[str]
     labels: list[Any] | None = None
+    columns: ReadColumns | None = None  # of a table
+    ids: list[str] | None = None  # if the table has a column of them
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -51,20 +76,22 @@ def read_documents(
     need_labels: bool = True,
     separator: str | None = None,
     unlabelled: list[str] | None = None,
+    remembered: ReadColumns | None = None,
 ) -> Documents:
     """Read a file, a folder, all files of a pattern, or several of these in a list.
 
-    `text` and `label` name columns where a guess would be wrong.
+    `text` and `label` name the columns. Otherwise columns with the names in `remembered` are read, or the one with a
+    common name (`text`, `review`, `label`, `category`, ...); several such columns are an error.
 
     With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one for each label. A row
     without its label is an error, unless there is a list `unlabelled`: then it is left out, and the list says where.
     """
     files = matching_files(path)
     if len(files) > 1:
-        parts = [read_documents(file, text, label, need_labels, separator, unlabelled) for file in files]
+        parts = [read_documents(file, text, label, need_labels, separator, unlabelled, remembered) for file in files]
         joined = [one for part in parts for one in part.texts]
         labels = [one for part in parts for one in part.labels or []]
-        return Documents(joined, as_numbers(labels) if len(labels) == len(joined) else None)
+        return Documents(joined, as_numbers(labels) if len(labels) == len(joined) else None, parts[0].columns)
     path = files[0]
     if path.is_dir():
         return _folder(path)
@@ -76,10 +103,12 @@ def read_documents(
     table = open_table(path, [name for name in (text, *named) if name is not None], KNOWN_NAMES)
     if not table.names:
         return Documents([], [] if need_labels else None)
-    text_at = text_column(table, text)
-    labels_at = label_places(table, named, need_labels, text_at)
+    text_at = text_column(table, text, remembered)
+    labels_at = label_places(table, named, need_labels, text_at, remembered)
     texts: list[str] = []
-    labels = []
+    labels, ids = [], list[str]()
+    free = [at for at in range(len(table.names)) if at not in (text_at, *labels_at)]
+    id_at = next((at for at in free if table.names[at].lower() in ID_NAMES), None)
     for number, row in table.rows:
         if unlabelled is not None and len(labels_at) == 1 and separator is None and _is_missing(row[labels_at[0]]):
             unlabelled.append(f"{table.place} {number}")
@@ -87,25 +116,53 @@ def read_documents(
         texts.append(text_cell(table, number, row[text_at], text_at))
         if labels_at:
             labels.append(label_of(table, number, row, labels_at, separator))
-    return Documents(texts, as_numbers(labels) if labels_at else None)
+        if id_at is not None:
+            ids.append(str(row[id_at]))
+    chosen = _read_columns(table, text_at, labels_at)
+    shown = None if kind_of(path) == ".txt" else chosen
+    return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids)
 
 
-def read_rows(path: Files, text: str | None = None) -> Rows:
+def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | None = None) -> Rows:
     """Read a file with all its columns, which have different names."""
     files = matching_files(path)
     if len(files) > 1 or files[0].is_dir():
-        texts = read_documents(path, text, need_labels=False).texts
+        texts = read_documents(path, text, need_labels=False, remembered=remembered).texts
         return Rows(["text"], [[one] for one in texts])
     table = open_table(files[0], [] if text is None else [text], KNOWN_NAMES)
     if not table.names:
         return Rows(["text"], [])
-    text_at = text_column(table, text)
+    text_at = text_column(table, text, remembered)
     cells: list[Sequence[Any]] = []
     for number, row in table.rows:
         own = [None if isinstance(cell, Absent) else cell for cell in row]
         own[text_at] = text_cell(table, number, row[text_at], text_at)
         cells.append(own)
     return Rows(table.names, cells, text_at)
+
+
+def choose_columns(
+    path: Files,
+    text: str | None,
+    label: str | Sequence[str] | None,
+    need_labels: bool = True,
+    remembered: ReadColumns | None = None,
+) -> ReadColumns | None:
+    """Return the columns that would be read from the first file, without reading its rows; None if it has none."""
+    file = matching_files(path)[0]
+    if file.is_dir() or kind_of(file) == ".txt":
+        return None
+    named = [label] if isinstance(label, str) else list(label or [])
+    table = open_table(file, [name for name in (text, *named) if name is not None], KNOWN_NAMES, streamed=True)
+    if not table.names:
+        return None
+    text_at = text_column(table, text, remembered)
+    return _read_columns(table, text_at, label_places(table, named, need_labels, text_at, remembered))
+
+
+def _read_columns(table: Table, text_at: int, labels_at: Sequence[int]) -> ReadColumns:
+    unused = (name for at, name in enumerate(table.names) if at not in (text_at, *labels_at))
+    return ReadColumns(table.names[text_at], tuple(table.names[at] for at in labels_at), tuple(unused))
 
 
 def matching_files(path: Files) -> list[Path]:
@@ -133,8 +190,10 @@ def matching_files(path: Files) -> list[Path]:
 # ── Columns ──
 
 
-def text_column(table: Table, name: str | None) -> int:
-    """Which column is the text: the one of that name, else by names that it often has."""
+def text_column(table: Table, name: str | None, remembered: ReadColumns | None = None) -> int:
+    """Return the place of the text column: the one of that name, the remembered one, or one with a common name."""
+    if name is None and remembered is not None and remembered.text in table.names:
+        name = remembered.text
     at = _column(table, name, TEXT_NAMES, "--text")
     if at is None:
         raise DataFileError(
@@ -148,12 +207,16 @@ def text_column(table: Table, name: str | None) -> int:
     return at
 
 
-def label_places(table: Table, named: Sequence[str], needed: bool, text_at: int) -> list[int]:
-    """Which columns are labels; none where there is none and none is needed."""
+def label_places(
+    table: Table, named: Sequence[str], needed: bool, text_at: int, remembered: ReadColumns | None = None
+) -> list[int]:
+    """Return the places of the label columns; none if there is none and none is needed."""
+    if not named and remembered is not None and remembered.labels and set(remembered.labels) <= set(table.names):
+        named = remembered.labels
     if len(named) > 1:
         places = [_column(table, name, (), "--label") for name in named]
         return [at for at in places if at is not None]
-    at = _column(table, named[0] if named else None, LABEL_NAMES, "--label")
+    at = _column(table, named[0] if named else None, LABEL_NAMES, "--label" if needed else None, text_at)
     if at is None and needed:
         listed = _listed(table.names)
         raise DataFileError(
@@ -166,21 +229,37 @@ def label_places(table: Table, named: Sequence[str], needed: bool, text_at: int)
     return [] if at is None or (at == text_at and not needed) else [at]
 
 
-def _column(table: Table, name: str | None, guesses: Sequence[str], option: str) -> int | None:
+def _column(
+    table: Table, name: str | None, guesses: Sequence[str], option: str | None, other: int | None = None
+) -> int | None:
+    """Return the place of a column by its name, or the only one with a common name; `other` is read already."""
     path, names = table.path, table.names
     if name is not None:
         if name not in names:
             raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_listed(names)})")
         result = name
     else:
-        lowered = [other.lower() for other in names]
+        lowered = [one.lower() for one in names]
         places = [lowered.index(guess) for guess in guesses if guess in lowered]
+        places = [at for at in places if at != other] or places
         if not places:
             return None
+        if len(places) > 1 and lowered[places[0]] != guesses[0]:
+            if option is None:
+                return None
+            what = option.removeprefix("--")
+            raise DataFileError(
+                f"{path}: several columns could be the {what}: {_listed([names[at] for at in places])}; "
+                f"name one with {option} ({what}=... in Python)"
+            )
         result = names[places[0]]
     if names.count(result) > 1:
         raise DataFileError(f"{path}: {names.count(result)} columns are named '{result}'; rename all but one")
     return names.index(result)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name[:60]}'" for name in names[:20])
 
 
 def _listed(names: Sequence[str]) -> str:

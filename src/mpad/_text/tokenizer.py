@@ -23,9 +23,15 @@ DOCUMENT_END = "\x00"
 SENTENCE_END = "\x01"
 _CHUNK = 2048  # documents cleaned together: the text stays in cache, the word list stays small
 
-# A sentence ends at . ! ? ; before white space (so "3.14" and "e.g.x" hold together), at the full stops of
-# Chinese, Japanese and Hindi, and at a blank line. The mark stays with the sentence that it ends.
+# Sentences as the hierarchical variants read them, and were trained with. One ends at . ! ? ; before white space (so
+# "3.14" and "e.g.x" hold together), at the full stops of Chinese, Japanese and Hindi, and at a blank line. The mark
+# stays with the sentence that it ends.
 SENTENCE_BOUNDARY = re.compile(r"""[.!?;]+["'”’»)\]]*(?=[\s\x00])|[。！？।]+["'”’」』]*|\n[ \t\r]*\n""")
+
+# Sentences as people read them, for explanations of the flat variant: not at ";", nor at the point of "4 . 5".
+READABLE_BOUNDARY = re.compile(
+    r"""(?:(?<!\d[ ])|(?![.]\s\d))[.!?]+["'”’»)\]]*(?=[\s\x00])|[。！？।]+["'”’」』]*|\n[ \t\r]*\n"""
+)
 
 
 @dataclass(frozen=True)
@@ -42,29 +48,34 @@ class Tokenizer(ABC):
 
     name: str
 
-    def split(self, texts: Sequence[str], sentences: bool = False) -> Iterator[list[str]]:
+    def split(
+        self, texts: Sequence[str], sentences: bool = False, boundary: re.Pattern[str] = SENTENCE_BOUNDARY
+    ) -> Iterator[list[str]]:
         """Give the words of the documents, chunk by chunk, each document closed by DOCUMENT_END."""
-        return map(self._split, self.joined(texts, sentences))
+        return map(self._split, self.joined(texts, sentences, boundary))
 
-    def joined(self, texts: Sequence[str], sentences: bool = False) -> Iterator[str]:
+    def joined(
+        self, texts: Sequence[str], sentences: bool = False, boundary: re.Pattern[str] = SENTENCE_BOUNDARY
+    ) -> Iterator[str]:
         """Put documents end to end, chunk by chunk, with their markers."""
         for start in range(0, len(texts), _CHUNK):
             chunk = texts[start : start + _CHUNK]
             joined = DOCUMENT_END.join(chunk) + DOCUMENT_END
             if joined.count(DOCUMENT_END) != len(chunk) or SENTENCE_END in joined:
                 joined = "".join(_without_markers(text) + DOCUMENT_END for text in chunk)
-            yield SENTENCE_BOUNDARY.sub(rf"\g<0>{SENTENCE_END}", joined) if sentences else joined
+            yield boundary.sub(rf"\g<0>{SENTENCE_END}", joined) if sentences else joined
 
     def words(self, text: str) -> list[str]:
         """Give the words of one document."""
         return [word for words in self.split([text]) for word in words if word != DOCUMENT_END]
 
-    def trace(self, text: str) -> Tokens:
-        """Give the words of one document with their offsets and sentences."""
+    def trace(self, text: str, readable: bool = False) -> Tokens:
+        """Return the words of one document with their offsets and sentences, those that people read if `readable`."""
         words: list[str] = []
         sentences: list[int] = []
         number = 0
-        for word in next(self.split([text], sentences=True)):
+        boundary = READABLE_BOUNDARY if readable else SENTENCE_BOUNDARY
+        for word in next(self.split([text], sentences=True, boundary=boundary)):
             if word == SENTENCE_END or word == DOCUMENT_END:
                 number = sentences[-1] + 1 if sentences else 0  # empty sentences are not counted
             else:

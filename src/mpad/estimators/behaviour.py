@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
+from mpad.estimators.intervals import Share, wilson
 
 CATEGORIES = ("negation", "word order", "intensifiers", "contrast")
 _EACH = 25  # pairs of a category and a domain
@@ -46,9 +47,9 @@ class Behaviour:
     right: float  # share of pairs whose first sentence has the higher probability of being positive
 
     @property
-    def margin(self) -> float:
-        """Half of a 95 % interval."""
-        return float(1.96 * np.sqrt(self.right * (1 - self.right) / self.pairs))
+    def interval(self) -> Share:
+        """The share with its 95 % interval."""
+        return wilson(self.right * self.pairs, self.pairs)
 
 
 def minimal_pairs() -> list[Pair]:

@@ -19,6 +19,7 @@ from mpad._labels import label_names, learn_labels
 from mpad._text.equal_texts import text_groups
 from mpad.errors import InputError
 from mpad.estimators.cross_validation import shuffled_folds
+from mpad.estimators.intervals import Share, wilson
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,17 @@ class Scores:
     megabytes: float  # of the saved model
     p_value: float | None  # that its micro-F1 differs from the first model's by chance; None for the first
 
+    documents: int = 0  # that were tested, in all folds together
+    multilabel: bool = False
+
     @property
-    def margin(self) -> float:
-        """Half of the 95 % interval of the mean micro-F1."""
-        n = len(self.micro_f1)
-        return float(t.ppf(0.975, n - 1) * self.micro_f1.std(ddof=1) / n**0.5)
+    def interval(self) -> Share:
+        """The mean with its 95 % interval: Wilson's for accuracy, that of the mean over folds for micro-F1."""
+        mean, n = float(self.micro_f1.mean()), len(self.micro_f1)
+        if not self.multilabel:
+            return wilson(mean * self.documents, self.documents)
+        half = float(t.ppf(0.975, n - 1) * self.micro_f1.std(ddof=1) / n**0.5)
+        return Share(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 
 def compare(
@@ -82,7 +89,8 @@ def compare(
         accuracy, micro, macro, fit, predict = np.array(rows).T
         p_value = _p_value(micro - result[0].micro_f1, len(splits[0][1]) / len(splits[0][0])) if result else None
         speed = len(texts) / float(predict.sum())
-        result.append(Scores(name, accuracy, micro, macro, fit, speed, size, p_value))
+        many = labels.multilabel
+        result.append(Scores(name, accuracy, micro, macro, fit, speed, size, p_value, len(texts), many))
     return result
 
 

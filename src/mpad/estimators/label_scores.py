@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mpad._extras import require
 from mpad._labels import Labels, as_lists
+from mpad.estimators.intervals import Share, wilson
 
 _MOST_DRAWN, _LONGEST_NAME = 40, 30  # labels, letters
 
@@ -94,10 +95,9 @@ class LabelScores:
         return Measured(self.macro[2], self._margin(self.has_any, together=False))
 
     @property
-    def exact(self) -> Measured:
+    def exact(self) -> Share:
         """Share of documents that are right in all labels."""
-        share, n = float((self.truth == self.given).all(1).mean()), len(self.truth)
-        return Measured(share, 1.96 * (share * (1 - share) / n) ** 0.5)
+        return wilson(int((self.truth == self.given).all(1).sum()), len(self.truth))
 
     def _margin(self, labels: NDArray[np.bool_], together: bool) -> float:
         """Half of the 95 % interval of an F1, a ratio of sums over documents, by its derivative (the delta method)."""

@@ -15,7 +15,8 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from mpad._pipeline.document_model import DocumentModel
 from mpad.estimators.calibration import Calibration
-from mpad.estimators.label_scores import Measured, score_labels
+from mpad.estimators.intervals import wilson
+from mpad.estimators.label_scores import score_labels
 from mpad.estimators.report_many import many_label_parts
 from mpad.estimators.report_parts import (
     about_lengths,
@@ -43,6 +44,10 @@ h1 { font-size: 1.6rem; margin: 0; } h2 { margin: 2.2rem 0 .4rem; font-size: 1.2
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 td, th { padding: .12rem .7rem .12rem 0; text-align: left; } th { color: var(--faint); font-weight: 600; }
 .number { text-align: right; } .scroll { overflow: auto; } .confusion td { padding: .1rem .45rem; text-align: right; }
+.confusion tr:first-child th { vertical-align: bottom; padding: 0 .2rem .3rem; }
+.confusion tr:first-child span { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 14rem; }
+@media (max-width: 36rem) { body { padding: .8rem; } table { font-size: .78rem; } .wide { display: none; }
+  td, th { padding: .1rem .4rem .1rem 0; } .confusion td { padding: .1rem .2rem; } }
 .bar { display: inline-block; height: .7em; border-radius: .2em; background: rgb(var(--mark)); }
 .mistake { border-left: 3px solid var(--line); padding-left: .8rem; margin: 1rem 0; }
 .mistake .mpad { max-width: none; margin: 0; padding: 0; background: none; }
@@ -61,6 +66,11 @@ class Judged:
     predicted: list[str]
     probabilities: NDArray[np.float64]  # (documents, classes)
     classes: list[str]
+    ids: Sequence[str] | None = None  # as the file names its documents
+
+    def named(self, k: int) -> str:
+        """Return the id of a document, or its number."""
+        return f"document {k + 1}" if self.ids is None else f"document {self.ids[k]}"
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -77,6 +87,7 @@ def make_report(
     against: Sequence[str] | None = None,
     mistakes: int = 8,
     done: Callable[[], None] = lambda: None,
+    ids: Sequence[str] | None = None,
 ) -> str:
     """Write the page; `against` are documents to compare these with, such as those that the model learnt from."""
     probabilities = model.probabilities(list(texts))
@@ -89,7 +100,7 @@ def make_report(
     else:
         classes = [str(label) for label in model.labels.classes]
         predicted = [classes[column] for column in probabilities.argmax(1)]
-        judged = Judged(texts, [str(label) for label in truth], predicted, probabilities, classes)
+        judged = Judged(texts, [str(label) for label in truth], predicted, probabilities, classes, ids)
         parts = [about, _head(judged), _by_class(judged), _confusions(judged), _sureness(judged), telling]
         parts.append(_mistakes(model, judged, mistakes) if mistakes else "")
     parts.append("" if against is None else _drifted(drift(model, against, texts)))
@@ -101,11 +112,10 @@ def make_report(
 
 
 def _head(judged: Judged) -> str:
-    n, accuracy = len(judged.texts), float(judged.right.mean())
-    margin = 1.96 * (accuracy * (1 - accuracy) / n) ** 0.5
+    n = len(judged.texts)
     most, count = Counter(judged.truth).most_common(1)[0]
     return (
-        f"<div class='row'>{score_box(Measured(accuracy, margin), 'right')}</div>"
+        f"<div class='row'>{score_box(wilson(int(judged.right.sum()), n), 'right')}</div>"
         f"<p class='quiet'>{n:,} documents. Saying '{escape(most)}' every time would be right for "
         f"{100 * count / n:.1f} %. {about_lengths(judged.texts)}</p>"
     )
@@ -123,15 +133,19 @@ def _confusions(judged: Judged) -> str:
     counts = Counter([*judged.truth, *judged.predicted])
     classes = sorted(name for name, _ in counts.most_common(_MOST_CONFUSED))
     matrix = confusion_matrix(judged.truth, judged.predicted, labels=classes)
-    most = max(int(matrix.max()), 1)
+    diagonal = np.eye(len(classes), dtype=bool)
+    most = {True: max(int(matrix[diagonal].max(initial=0)), 1), False: max(int(matrix[~diagonal].max(initial=0)), 1)}
+
+    def shade(n: int, right: bool) -> str:
+        """Mistakes have a scale of their own: they are few, and what one looks for."""
+        strength = 0.12 + 0.5 * n / most[right] if n else 0.0
+        return f"background: rgba(var(--{'mark' if right else 'miss'}), {strength:.2f})"
+
     rows = []
     for k, name in enumerate(classes):
-        cells = "".join(
-            f"<td style='background: rgba(var(--{'mark' if k == j else 'miss'}), {0.55 * n / most:.2f})'>{n or ''}</td>"
-            for j, n in enumerate(matrix[k].tolist())
-        )
+        cells = "".join(f"<td style='{shade(n, k == j)}'>{n or ''}</td>" for j, n in enumerate(matrix[k].tolist()))
         rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-    head = "".join(f"<th title='{escape(name)}'>{escape(name[:8])}</th>" for name in classes)
+    head = "".join(f"<th><span>{escape(name)}</span></th>" for name in classes)
     note = "" if len(counts) <= _MOST_CONFUSED else f" The {_MOST_CONFUSED} most frequent classes."
     return (
         f"<h2>Confusions</h2><p class='quiet'>Rows: the true class; columns: what the model said.{note}</p>"
@@ -174,12 +188,12 @@ def _mistakes(model: DocumentModel, judged: Judged, most: int) -> str:
     sure = judged.probabilities.max(1)
     wrong = sorted(np.flatnonzero(~judged.right).tolist(), key=lambda k: -sure[k])[:most]
     parts = [
-        f"<div class='mistake'><p><b>{escape(judged.truth[k])}</b>, taken for <b>{escape(judged.predicted[k])}</b> "
-        f"({100 * sure[k]:.0f} % sure), document {k + 1}</p>"
-        f"{to_fragment(explain(model, judged.texts[k]), graph=False)}</div>"
+        f"<div class='mistake'><p>{escape(judged.named(k))}: <b>{escape(judged.truth[k])}</b>, predicted as "
+        f"<b>{escape(judged.predicted[k])}</b> with a probability of {100 * sure[k]:.0f} %</p>"
+        f"{to_fragment(explain(model, judged.texts[k]), graph=False, heading=False)}</div>"
         for k in wrong
     ]
-    return mistakes_section(parts, "Blue words spoke for what the model said, orange ones against it.")
+    return mistakes_section(parts, "Blue words support the prediction, orange ones oppose it.")
 
 
 def _drifted(measured: Sequence[Drift]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.estimators.calibration import Calibration
+from mpad.estimators.intervals import Share
 from mpad.estimators.label_scores import Measured
 
 
@@ -28,10 +29,15 @@ def about_lengths(texts: Sequence[str]) -> str:
     return f"Documents have {np.median(words):.0f} words in the middle, {words.max():,} at most."
 
 
-def score_box(measured: Measured, what: str) -> str:
-    """A share in large figures, with its interval."""
-    share, margin = 100 * measured.value, 100 * measured.margin
-    return f"<div><span class='score'>{share:.1f} %</span> {what}, ± {margin:.1f} (95 %)</div>"
+def score_box(measured: Measured | Share, what: str) -> str:
+    """Return a share in large figures, with its 95 % interval."""
+    low, high = (
+        (measured.low, measured.high)
+        if isinstance(measured, Share)
+        else (max(0.0, measured.value - measured.margin), min(1.0, measured.value + measured.margin))
+    )
+    interval = f"95 % interval {100 * low:.1f} to {100 * high:.1f}"
+    return f"<div><span class='score'>{100 * measured.value:.1f} %</span> {what} ({interval})</div>"
 
 
 def class_table(
@@ -46,11 +52,11 @@ def class_table(
     body = "".join(
         f"<tr><td>{escape(name)}</td>{''.join(own)}"
         f"<td class='number'>{p:.3f}</td><td class='number'>{r:.3f}</td><td class='number'>{f:.3f}</td>"
-        f"<td><span class='bar' style='width:{6 * f:.2f}rem'></span></td></tr>"
+        f"<td class='wide'><span class='bar' style='width:{6 * f:.2f}rem'></span></td></tr>"
         for name, own, p, r, f in zip(names, zip(*cells, strict=True), precision, recall, f1, strict=True)
     )
     counted = "".join(f"<th>{name}</th>" for name in counts)
-    head = f"<tr><th>class</th>{counted}<th>precision</th><th>recall</th><th>F1</th><th></th></tr>"
+    head = f"<tr><th>class</th>{counted}<th>precision</th><th>recall</th><th>F1</th><th class='wide'></th></tr>"
     return f"<div class='scroll'><table>{head}{body}</table></div>"
 
 
@@ -77,6 +83,6 @@ def mistakes_section(parts: Sequence[str], said: str) -> str:
     if not parts:
         return "<h2>Mistakes</h2><p>None.</p>"
     return (
-        f"<h2>The surest mistakes, and why</h2><p class='quiet'>{said} Some of these may be labelled wrongly.</p>"
+        f"<h2>The most confident mistakes, and why</h2><p class='quiet'>{said} Some of these labels may be wrong.</p>"
         f"{''.join(parts)}"
     )

@@ -11,9 +11,12 @@ from mpad.explain.assemble import assemble, optional
 from mpad.explain.document import TracedDocument, trace_document
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.methods import METHODS, check_method, weigh
+from mpad.explain.occlusion import log_odds
 from mpad.explain.sequence import explain_by_attention
 from mpad.explain.units import OCCURRENCE, WORD_UNITS, check_unit
 from mpad.explain.weights import PartWeights
+
+_MANY_UNKNOWN = 0.3  # share of words that is worth a note
 
 __all__ = ["DEFAULT", "METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
 
@@ -45,7 +48,12 @@ def explain(
     column = int(probabilities.argmax()) if label is None else _column(model, label)
     parts = _noted(document, weigh(document, column, method, unit))
     edges = _edges(document, parts)
-    return assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
+    explanation = assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
+    total = float(log_odds(output.logits, column, model.labels.multilabel)[0])
+    known = (document.ids < len(model.vocabulary)).tolist()
+    words = tuple(replace(word, known=own) for word, own in zip(explanation.words, known, strict=True))
+    baseline = None if parts.growth is None else total - parts.growth
+    return replace(explanation, words=words, total=total, baseline=baseline)
 
 
 def _column(model: TextModel, label: Any) -> int:
@@ -71,12 +79,15 @@ def _edges(document: TracedDocument, parts: PartWeights) -> tuple[EdgeWeight, ..
 
 
 def _noted(document: TracedDocument, parts: PartWeights) -> PartWeights:
-    """With a word about what the network cannot tell apart, or does not read."""
+    """Add a note about words that the model does not know, cannot tell apart, or does not read."""
     words = document.tokens.words
     shared = len(set(words)) - len(set(document.ids.tolist()))
     notes = [parts.note] if parts.note else []
     if not words:
         notes.append("the model reads no word of this document: the label is that of an empty one")
-    elif shared:
+    unknown = int((document.ids >= len(document.model.vocabulary)).sum())
+    if words and unknown >= _MANY_UNKNOWN * len(words):
+        notes.append(f"{unknown:,} of {len(words):,} words are not in the model's vocabulary")
+    if words and shared:
         notes.append(f"{shared:,} unknown words share a row, and so a node, with another one")
     return replace(parts, note="; ".join(notes))

@@ -119,7 +119,7 @@ class TracedDocument:
 
 def trace_document(model: DocumentModel, text: str, without: Collection[int] = ()) -> TracedDocument:
     """Take a document apart; `without` some of its occurrences, by their number, as if the text had not had them."""
-    tokens = model.tokenizer.trace(text)
+    tokens = model.tokenizer.trace(text, readable=not model.network.config.hierarchical)
     if not without:
         return TracedDocument(model, text, tokens)
     n = len(tokens.words)

@@ -26,7 +26,8 @@ class WordWeight:
     end: int
     sentence: int
     weight: float
-    potential: float | None = None  # what the model's linear part adds of the weight, if it has one and that is known
+    potential: float | None = None  # the linear part's share of the weight, if the model has one
+    known: bool = True  # whether the model's vocabulary has the word
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Explanation:
     edges: tuple[EdgeWeight, ...]
     sentences: tuple[SentenceWeight, ...]
     note: str = ""  # what was left out, if anything
+    total: float | None = None  # log-odds of `label`
+    baseline: float | None = None  # log-odds without words; by gradients, baseline + sum of word weights = total
 
     def __repr__(self) -> str:
         parts = f"{len(self.words)} words, {len(self.edges)} pairs, {len(self.sentences)} sentences"
@@ -82,7 +85,15 @@ class Explanation:
     @property
     def legend(self) -> str:
         """What the colours mean."""
-        return "blue is where it looked" if self.method == "attention" else "blue speaks for it, orange against"
+        return "blue is where it looked" if self.method == "attention" else "blue supports it, orange opposes it"
+
+    @property
+    def account(self) -> str:
+        """The sum behind the answer, in words; empty if the method's weights do not add up."""
+        if self.baseline is None or self.total is None:
+            return ""
+        words = sum(word.weight for word in self.words)
+        return f"log-odds {self.total:+.3f} = {self.baseline:+.3f} without words {words:+.3f} by words"
 
     def places(self) -> dict[str, list[int]]:
         """Each distinct word, in the order of the text, and which of `words` are its occurrences."""

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unicodedata import bidirectional
 
 from mpad._extras import require
 from mpad.explain.colour import AGAINST, FAINT, FOR, largest, strength
@@ -89,20 +90,28 @@ def _lines(
     """Pieces broken into lines, a new one for each sentence, its weight first: (text, from, weight), inches."""
     lines: list[list[tuple[str, float, float]]] = []
     at, sentence, many = 0.0, -1, len(explanation.sentences) > 1
+    right_to_left = _reads_right_to_left(explanation.text)
     for piece in _pieces(explanation, places):
         drawn = figure.text(0, 0, _plain(piece.text), fontsize=_SIZE)
         width = drawn.get_window_extent(renderer).width / figure.dpi
         drawn.remove()
-        if not lines or (many and piece.sentence != sentence) or at + width > _WIDTH - 0.4:
+        full = at + width > _WIDTH - 0.4 and not piece.glued  # a full stop stays with its word
+        if not lines or (many and piece.sentence != sentence) or full:
             lines.append([])
             if many and piece.sentence != sentence:
-                lines[-1].append((f"{explanation.sentences[piece.sentence].weight:+.2f}", 0.0, 0.0))
+                margin = _WIDTH - 0.8 if right_to_left else 0.0
+                lines[-1].append((f"{explanation.sentences[piece.sentence].weight:+.2f}", margin, 0.0))
             at, sentence = 0.6 if many else 0.0, piece.sentence
         elif not piece.glued:
             at += 0.06
-        lines[-1].append((_plain(piece.text), at, piece.weight))
+        lines[-1].append((_plain(piece.text), _WIDTH - 0.4 - at - width if right_to_left else at, piece.weight))
         at += width
     return lines
+
+
+def _reads_right_to_left(text: str) -> bool:
+    """Whether the first letter with a direction has that one, as browsers decide."""
+    return next((kind != "L" for kind in map(bidirectional, text) if kind in ("L", "R", "AL")), False)
 
 
 def _plain(text: str) -> str:

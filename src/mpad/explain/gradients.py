@@ -40,8 +40,8 @@ def gradient_weights(document: TracedDocument, column: int) -> PartWeights:
     worst = max(gap, edge_gap)
     note = f"the weights miss what they should add up to by {worst:.2f}" if worst > _GAP else ""
     if document.model.potentials is None:
-        return PartWeights(words, edges.weights, sentences, note)
-    return PartWeights(words, edges.weights, sentences, note, potentials, edges.potentials)
+        return PartWeights(words, edges.weights, sentences, note, growth=nodes.whole)
+    return PartWeights(words, edges.weights, sentences, note, potentials, edges.potentials, nodes.whole)
 
 
 class _Linear(NamedTuple):

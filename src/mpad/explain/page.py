@@ -52,18 +52,20 @@ def to_html(explanation: Explanation, graph: bool = True, master: bool = False) 
     )
 
 
-def to_fragment(explanation: Explanation, graph: bool = True, master: bool = False) -> str:
-    """The part inside <body>, for notebooks."""
+def to_fragment(explanation: Explanation, graph: bool = True, master: bool = False, heading: bool = True) -> str:
+    """Return the part inside <body>, for notebooks; without its heading, for pages that have one."""
     drawing = draw(explanation) if graph else Drawing((), (), 0)
     prefix = f"m{crc32(f'{explanation.label} {explanation.text}'.encode('utf-8', 'surrogatepass')):x}"
     places, cut = strongest_places(explanation.words, _MOST_WORDS)
     notes = [note for note in (explanation.note, cut, drawing.note) if note]
+    percent = f"{_percent(explanation.probability)} probability"
+    account = f" {explanation.account[0].upper()}{explanation.account[1:]}." if explanation.account else ""
     return (
         f"<style>{_STYLE}{colours()}{_linked(drawing, prefix)}</style>\n"
         f'<div class="mpad" id="{prefix}">\n'
-        f"<h1>{escape(str(explanation.label))} <small>{_percent(explanation.probability)} sure</small></h1>\n"
-        f'<p class="how">{_MEANING[explanation.method]}: {explanation.legend}; '
-        "hover over a word for its weight.</p>\n"
+        + (f"<h1>{_isolated(str(explanation.label))} <small>{percent}</small></h1>\n" if heading else "")
+        + f'<p class="how">{_MEANING[explanation.method]}: {explanation.legend}; '
+        f"hover over a word for its weight.{escape(account)}</p>\n"
         f"{_text(explanation, _Marker(explanation, places, drawing, prefix), places)}\n"
         + "".join(f'<p class="how">{escape(note)}</p>\n' for note in notes)
         + f'<div class="columns">\n{_probabilities(explanation)}\n{_edges(explanation)}\n</div>\n'
@@ -152,6 +154,11 @@ def _background(share: float) -> str:
     return f' style="background: rgba({red}, {green}, {blue}, {abs(share) * 0.75:.2f})"'
 
 
+def _isolated(text: str) -> str:
+    """Return text whose direction does not change that of what is around it."""
+    return f"<bdi>{escape(text)}</bdi>"
+
+
 def _percent(p: float) -> str:
     return "over 99.9 %" if 0.9995 <= p < 1 else f"{100 * p:.1f} %"
 
@@ -159,7 +166,7 @@ def _percent(p: float) -> str:
 def _probabilities(explanation: Explanation) -> str:
     ranked = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
     rows = "".join(
-        f'<tr><td>{escape(str(label))}</td><td class="number">{_percent(p)}</td>'
+        f'<tr><td>{_isolated(str(label))}</td><td class="number">{_percent(p)}</td>'
         f'<td><span class="bar" style="width: {8 * p:.2f}rem"></span></td></tr>'
         for label, p in ranked[:_MOST_CLASSES]
     )
@@ -170,7 +177,7 @@ def _edges(explanation: Explanation) -> str:
     top = largest(edge.weight for edge in explanation.edges)
     rows = "".join(
         f"<tr><td><mark{_background(strength(edge.weight, top))}>"
-        f"{escape(shown(edge.source))} → {escape(shown(edge.target))}</mark></td>"
+        f'<span dir="ltr">{_isolated(shown(edge.source))} → {_isolated(shown(edge.target))}</span></mark></td>'
         f'<td class="number">{edge.weight:+.3f}</td></tr>'
         for edge in explanation.top_edges(8)
     )

@@ -16,6 +16,7 @@ from mpad.explain.explanation import EdgeWeight, Explanation, WordWeight, shown
 _FAINT = 0.08  # weights below this share of the strongest stay uncoloured
 _DARK = (24, 24, 27)
 _MOST_SENTENCES = 12
+_MOST_PARTS = 6  # words, and pairs
 _MOST_WORDS = 1_000
 
 
@@ -54,20 +55,30 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
     console.print(coloured_text(explanation), soft_wrap=False)
     console.print()
     console.print(_strongest(explanation))
+    parts = {"words": len(explanation.words), "pairs": len(explanation.edges)}
+    more = [f"{n - _MOST_PARTS:,} more {name}" for name, n in parts.items() if n > _MOST_PARTS]
+    if more:
+        console.print(f"[dim]and {', '.join(more)}[/dim]", highlight=False)
+    if explanation.account:
+        console.print(f"\n{explanation.account}", highlight=False)
     if len(explanation.sentences) > 1:
         console.print("\n[bold]sentence[/bold]")
-        for sentence in explanation.sentences[:_MOST_SENTENCES]:
+        heaviest = sorted(explanation.sentences, key=lambda one: -abs(one.weight))[:_MOST_SENTENCES]
+        for sentence in sorted(heaviest, key=lambda one: one.start):
             said = printable(" ".join(explanation.text[sentence.start : sentence.end].split()))
             console.print(f"{sentence.weight:+8.3f}  {escape(said[:80])}", highlight=False)
+        if len(explanation.sentences) > _MOST_SENTENCES:
+            rest = len(explanation.sentences) - _MOST_SENTENCES
+            console.print(f"[dim]and {rest:,} more sentences, which weigh less[/dim]", highlight=False)
     if explanation.note:
         console.print(f"[dim]{escape(explanation.note)}[/dim]")
 
 
 def _strongest(explanation: Explanation) -> Table:
     """The words and pairs that weigh most; of a model with a linear part, what that adds of each weight."""
-    words, edges = explanation.top_words(6), explanation.top_edges(6)
+    words, edges = explanation.top_words(_MOST_PARTS), explanation.top_edges(_MOST_PARTS)
     shows_linear = any(word.potential is not None for word in words)
-    numbers = ["weight", "of it linear"] if shows_linear else ["weight"]
+    numbers = ["weight", "linear"] if shows_linear else ["weight"]
     table = Table(box=None, pad_edge=False)
     for heading in ("word", *numbers, "pair of words", *numbers):
         table.add_column(heading, justify="right" if heading in numbers else "left")

@@ -18,3 +18,4 @@ class PartWeights:
     note: str = ""
     word_potentials: Weights | None = None  # (occurrences,), what the linear part adds of the words' weights
     edge_potentials: Weights | None = None  # (edges,)
+    growth: float | None = None  # how far all words together raise the log-odds, if that is known

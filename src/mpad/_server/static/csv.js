@@ -1,7 +1,10 @@
 // CSV ↔ rows, as RFC 4180 has it: quotes, line breaks inside them, doubled quotes.
 
-const TEXTS = ["text", "document", "sentence", "review", "content", "body", "comment"];
-const LABELS = ["label", "labels", "class", "category", "target", "y", "sentiment", "tags"];
+// The same lists as in src/mpad/_text/readers.py.
+const TEXTS = ["text", "document", "sentence", "review", "content", "body", "comment", "tweet", "message", "description",
+  "abstract", "article", "post", "question", "utterance", "headline", "snippet", "review_text", "review_body"];
+const LABELS = ["label", "labels", "class", "category", "target", "y", "sentiment", "tags", "stars", "rating", "score", "topic",
+  "intent", "polarity", "emotion", "kind"];
 
 export function parse(source) {
   const rows = [];
@@ -34,9 +37,11 @@ function separator(text) {
   return counted.reduce((best, one) => (one[0] > best[0] ? one : best))[1];
 }
 
-export function format(rows) {
+export function format(rows, forSpreadsheets = false) {
+  // For spreadsheets, a cell that they would run as a formula begins with an apostrophe.
+  const guard = (value) => (forSpreadsheets && /^[=+\-@\t\r]/.test(value) && !Number.isFinite(Number(value)) ? `'${value}` : value);
   const cell = (value) => (/[",\n\r]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-  return rows.map((row) => row.map((value) => cell(String(value))).join(",") + "\n").join("");
+  return rows.map((row) => row.map((value) => cell(guard(String(value)))).join(",") + "\n").join("");
 }
 
 const lower = (names) => names.map((name) => name.trim().toLowerCase());

@@ -16,7 +16,7 @@ export class Workspace {
     find("space-close").onclick = () => this.close();
     find("space-search").oninput = () => this.set({ search: find("space-search").value.toLowerCase() });
     find("space-clear").onclick = () => { find("space-search").value = ""; this.filter = {}; this.refresh(); };
-    find("download").onclick = () => save("scored.csv", this.scoredRows());
+    find("download").onclick = () => save("scored.csv", this.scoredRows(), true);
     find("download-corrections").onclick = () => this.saveCorrections();
   }
 
@@ -259,8 +259,8 @@ function fill(select, names, chosen) {
   if (chosen !== undefined) select.value = chosen;
 }
 
-function save(name, rows) {
-  const link = make("a", { download: name, href: URL.createObjectURL(new Blob([format(rows)], { type: "text/csv" })) });
+function save(name, rows, forSpreadsheets = false) {
+  const link = make("a", { download: name, href: URL.createObjectURL(new Blob([format(rows, forSpreadsheets)], { type: "text/csv" })) });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
