@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mpad._labels import Labels, fit_thresholds, learn_labels
+from mpad._labels import Labels, as_labels, fit_thresholds, learn_labels
 from mpad.errors import InputError
 
 
@@ -93,3 +93,12 @@ def test_thresholds_decide_and_are_kept():
 
 def test_thresholds_without_documents_are_a_half():
     assert fit_thresholds(np.zeros((0, 2)), np.zeros((0, 2))).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("label", ["a\ud800", "\udfff"])
+def test_half_a_surrogate_pair_is_refused(label):
+    for y in ([label, "b"], [[label], ["b"]]):
+        with pytest.raises(InputError, match="surrogate|saved"):
+            as_labels(y)
+    with pytest.raises(ValueError, match="surrogate"):
+        Labels.from_json({"classes": sorted([label, "b"]), "type": "U", "multilabel": False})

@@ -152,9 +152,9 @@ class Labels:
         if len(set(classes)) < len(classes) or type(record["multilabel"]) is not bool:
             raise ValueError("a class stands there twice, or 'multilabel' is neither true nor false")
         if (classes != sorted(classes) and not record["multilabel"]) or any(
-            "\0" in label for label in classes if isinstance(label, str)
+            not _is_plain(label) for label in classes if isinstance(label, str)
         ):
-            raise ValueError("classes stand in their order, and hold no NUL")
+            raise ValueError("classes are sorted, and hold no NUL and no half of a surrogate pair")
         as_numpy = {"U": np.str_, "O": object, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}
         thresholds = record.get("thresholds")
         if thresholds is not None:
@@ -223,8 +223,8 @@ def _checked_array(cells: list[Any], y: Any) -> NDArray[Any]:
     if {isinstance(label, str) for label in cells} == {True, False}:
         raise InputError("labels mix strings and other types; make them all strings or all numbers")
     for label in cells:
-        if isinstance(label, str) and "\0" in label:
-            raise InputError(f"a label holds a NUL character: {label[:40]!r}; remove it")
+        if isinstance(label, str) and not _is_plain(label):
+            raise InputError(f"a label holds a NUL character or half a surrogate pair: {label[:40]!r}; remove it")
         if isinstance(label, (bytes, dict, set)) or (isinstance(label, (list, tuple)) and not _are_numbers(label)):
             raise InputError(
                 f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels a "
@@ -239,6 +239,11 @@ def _checked_array(cells: list[Any], y: Any) -> NDArray[Any]:
         ) from None
 
 
+def _is_plain(label: str) -> bool:
+    """Whether a label can be saved and sent: no NUL, no half of a surrogate pair."""
+    return "\0" not in label and not any("\ud800" <= letter <= "\udfff" for letter in label)
+
+
 def _as_lists(rows: list[Any]) -> NDArray[Any] | None:
     """Lists of labels as tuples, one a document: (n,); None of anything else."""
     if not rows or not all(isinstance(row, (list, tuple, set, frozenset)) for row in rows):
@@ -247,8 +252,8 @@ def _as_lists(rows: list[Any]) -> NDArray[Any] | None:
         return None  # rows of an indicator matrix
     result = np.empty(len(rows), object)
     for number, row in enumerate(rows):
-        if not all(isinstance(label, str) and "\0" not in label for label in row):
-            raise InputError(f"the labels of document {number} are not all strings: {list(row)!r:.60}")
+        if not all(isinstance(label, str) and _is_plain(label) for label in row):
+            raise InputError(f"the labels of document {number} are not strings that can be saved: {list(row)!r:.60}")
         result[number] = tuple(sorted(set(row)))
     return result
 

@@ -121,9 +121,9 @@ class TestOutput:
         data = write(tmp_path / "inj.csv", ["text"], [["=cmd|'/C calc'!A0"], ["@SUM(1)"], ["-2+3"], ["plain"]])
         out = tmp_path / "out.csv"
         assert mpad("predict", model, data, "--out", out, "--spreadsheet")[0] == 0
-        assert [row[0][:1] for row in csv.reader(out.open())][1:] == ["'", "'", "'", "p"]
+        assert [row[0][:1] for row in csv.reader(out.read_text().splitlines())][1:] == ["'", "'", "'", "p"]
         assert mpad("predict", model, data, "--out", out, "--force")[0] == 0
-        assert [row[0] for row in csv.reader(out.open())][1] == "=cmd|'/C calc'!A0"
+        assert [row[0] for row in csv.reader(out.read_text().splitlines())][1] == "=cmd|'/C calc'!A0"
 
     def test_nothing_is_replaced_unasked(self, mpad, tweets, model, tmp_path):
         kept = {file.name: file.read_bytes() for file in model.iterdir()}

@@ -153,7 +153,8 @@ def test_it_is_asked_for_by_its_own_name(folders):
     with running(folders[0], "--quiet", "--allow-host", "my-machine") as (address, _):
         for name in ("localhost", "127.0.0.1:80", "[::1]:80", "my-machine:99"):
             assert post(address, "/predict", {"texts": "a"}, {"host": name})["predictions"]
-        for name in ("evil.example", "localhost.evil.example", "[::2]"):
+        others = "evil.example localhost.evil.example [::2] [::1].evil.com [::1]evil localhost:80@evil.com"
+        for name in (*others.split(), "localhost:", ""):
             with pytest.raises(urllib.error.HTTPError, match="421"):
                 post(address, "/predict", {"texts": "a"}, {"host": name})
 

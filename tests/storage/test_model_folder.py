@@ -1,6 +1,7 @@
 """A folder is data: whoever changes one on purpose gets an error, or another model; nothing else."""
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from mpad import MPADClassifier, runtime, zoo
+from mpad._storage.checksums import digest
 from mpad._storage.model_folder import check_destination
 from mpad._storage.model_formats import FORMAT
 from mpad.errors import DamagedModel, InputError, MissingModelFile, MPADError, StoreError
@@ -224,3 +226,16 @@ def test_a_rivals_settings_have_their_ranges(fruit_corpus, tmp_path, reseal):
         reseal(tmp_path / "m")
         with pytest.raises(DamagedModel, match="max_norm must be above 0"):
             zoo.load(tmp_path / "m", "cpu")
+
+
+def test_a_file_larger_than_its_tensors_is_refused_before_it_is_read(flat_folder, monkeypatch):
+    os.truncate(flat_folder / "model.safetensors", 20 << 30)  # sparse: nothing is written
+
+    def read(file):
+        if file.name == "model.safetensors":
+            raise AssertionError("hashing 20 GB takes minutes")
+        return digest(file)
+
+    monkeypatch.setattr("mpad._storage.model_folder.digest", read)
+    for error in both(flat_folder):
+        assert isinstance(error, MPADError) and "more than its tensors can take" in str(error)

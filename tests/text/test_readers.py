@@ -7,6 +7,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from mpad._io import archives
 from mpad._text.readers import read_documents, read_rows
 from mpad.errors import DataFileError
 
@@ -223,3 +224,56 @@ def test_excel(tmp_path):
     (tmp_path / "e.xlsx").write_bytes(b"nonsense")
     with pytest.raises(DataFileError, match="not an Excel file"):
         read_documents(tmp_path / "e.xlsx")
+
+
+def sheet(path, rows, dimension=""):
+    """An Excel file with this XML of rows."""
+    kinds = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
+        f'<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{kinds}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kinds}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+        f'Type="{relations}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{relations}"><sheets>'
+        '<sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+        f'Type="{relations}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}">{dimension}<sheetData>{rows}</sheetData></worksheet>',
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def excel_row(number, *cells):
+    inside = "".join(
+        f'<c r="{column}{number}" t="inlineStr"><is><t>{cell}</t></is></c>'
+        for column, cell in zip(("A", "B"), cells, strict=True)
+    )
+    return f'<row r="{number}">{inside}</row>'
+
+
+def test_a_sheet_may_lie_about_its_size(tmp_path):
+    pytest.importorskip("openpyxl", reason="needs the extra 'excel'")
+    rows = excel_row(1, "text", "label") + "".join(excel_row(k, f"film {k}", "ab"[k % 2]) for k in range(2, 32))
+    for dimension in ('<dimension ref="A1:B5"/>', '<dimension ref="A1:XFD1048576"/>', ""):
+        assert len(read_documents(sheet(tmp_path / "d.xlsx", rows, dimension))) == 30
+    far = rows + excel_row(1_048_576, "the last", "a")
+    assert len(read_documents(sheet(tmp_path / "far.xlsx", far, '<dimension ref="A1:XFD1048576"/>'))) == 31
+
+
+def test_a_small_sheet_cannot_take_all_memory(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl", reason="needs the extra 'excel'")
+    rows = excel_row(1, "text", "label")
+    with pytest.raises(DataFileError, match="a row beyond 1,048,576"):
+        read_documents(sheet(tmp_path / "row.xlsx", rows + excel_row(999_999_999, "far", "a")))
+    monkeypatch.setattr(archives, "_FREE", 1 << 20)  # the ratio counts from 1 MiB on
+    large = rows + "".join(excel_row(k, "a" * 1_000_000, "a") for k in range(2, 12))
+    with pytest.raises(DataFileError, match="too much for a file of its size"):
+        read_documents(sheet(tmp_path / "ratio.xlsx", large))

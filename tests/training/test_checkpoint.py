@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from mpad import MPADClassifier, ops, zoo
 from mpad._io import atomic
@@ -229,3 +230,56 @@ def test_it_goes_on_on_a_gpu_too(name, fruit_corpus, tmp_path):
     loaded = load_file(tmp_path / "c")
     steps = [value for key, value in loaded.items() if key == "steps"]
     assert steps and all(float(step.flatten()[0]) == 8 for step in steps)  # one batch an epoch
+
+
+def changed(path, change):
+    """Rewrite a checkpoint's metadata and tensors."""
+    with safe_open(path, framework="pt") as file:
+        facts, tensors = json.loads(file.metadata()["mpad_checkpoint"]), {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
+    change(facts, tensors)
+    save_file(tensors, path, {"mpad_checkpoint": json.dumps(facts)})
+
+
+def _fill(name, value):
+    def change(facts, tensors):
+        own = next(tensor for known, tensor in sorted(tensors.items()) if known.endswith(name))
+        own.fill_(value)
+
+    return change
+
+
+def _bytes(facts, tensors):
+    for tensor in tensors.values():
+        ones = torch.full((tensor.numel() * tensor.element_size(),), 255, dtype=torch.uint8)
+        tensor.copy_(ones.view(tensor.dtype).view(tensor.shape))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts, tensors: facts.update(epoch=1_000_000_000),
+        lambda facts, tensors: facts.update(epoch=1.0),
+        lambda facts, tensors: facts.update(epoch=-1),
+        lambda facts, tensors: facts.update(seed=-1),
+        lambda facts, tensors: facts.update(seed="0"),
+        lambda facts, tensors: facts.update(fingerprint=None),
+        lambda facts, tensors: facts.update(extra=1),
+        lambda facts, tensors: facts["judge"].update(epoch=99),
+        lambda facts, tensors: facts["judge"].update(waited=-1),
+        lambda facts, tensors: facts["judge"].update(score=[1.0]),
+        lambda facts, tensors: facts["judge"].update(score=[float("nan"), 0.0]),
+        lambda facts, tensors: facts["reports"][0].update(epoch=1_000_000_000),
+        _bytes,
+        _fill("steps", -1),
+        _fill("weight", float("nan")),
+        _fill("weight", 3e38),
+        _fill(".v", -1.0),
+    ],
+)  # fmt: skip
+def test_no_value_of_a_checkpoint_is_trusted(change, fruit_corpus, tmp_path):
+    path = tmp_path / "c"
+    with pytest.raises(Cut):
+        MPADClassifier(hidden=8, **QUICK).fit(*fruit_corpus, sink=cut_after(2), checkpoint=path)
+    changed(path, change)
+    with pytest.raises(CheckpointError):
+        MPADClassifier(hidden=8, **QUICK).fit(*fruit_corpus, checkpoint=path, resume=True)

@@ -111,7 +111,7 @@ def _announce(names: Iterable[str], sockets: list[socket]) -> None:
 
 def _hosts(host: str, allowed: list[str] | None) -> set[str] | None:
     """Names that the Host header may have; None for any."""
-    own = {"localhost", "127.0.0.1", "::1", "", host.lower()}
+    own = {"localhost", "127.0.0.1", "::1", host.lower()}
     if allowed:
         return own | {name.lower() for name in allowed}
     return own if host in ("localhost", "::1") or host.startswith("127.") else None

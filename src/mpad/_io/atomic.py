@@ -29,18 +29,18 @@ _HERE = -100  # AT_FDCWD
 _JUST_NOW = 0.1  # seconds
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file: whoever reads it finds what was there before or all of this."""
-    with replacing(path) as beside:
+def write_file(path: Path, data: bytes, private: bool = False) -> None:
+    """Write a file: whoever reads it finds what was there before or all of this. Only its owner reads a private one."""
+    with replacing(path, private) as beside:
         beside.write_bytes(data)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, private: bool = False) -> Iterator[Path]:
     """Give the name of an empty file beside `path` to write to; when all is written, it takes the place of `path`."""
     beside = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}.tmp")
     try:
-        beside.touch()
+        beside.touch(mode=0o600 if private else 0o666)
         with _locked(beside):  # as long as this lasts, nobody takes it for a leftover
             yield beside
             _sync(beside)

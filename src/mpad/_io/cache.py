@@ -1,9 +1,22 @@
 """Where mpad keeps what it can make again."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """~/.cache/mpad, or $XDG_CACHE_HOME/mpad."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpad"
+    """Return ~/.cache/mpad, or $XDG_CACHE_HOME/mpad; only its owner can look into it."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpad"
+    with suppress(OSError):  # it need not be there, nor be ours
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
+    return folder
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and the cache around it, that only its owner can look into: it holds words of documents."""
+    cache = cache_folder()
+    if folder.is_relative_to(cache):
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)

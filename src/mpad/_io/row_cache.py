@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad._io import atomic
+from mpad._io.cache import make_private
 from mpad.errors import StoreError
 
 Rows = NDArray[np.float16]
@@ -54,7 +55,7 @@ class RowCache:
         entries["first"][1:] = ends[:-1]
         name = token_hex(8)
         with suppress(StoreError, OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private(self.folder)
             _write(self.folder / f"{name}.npy", np.concatenate(arrays).astype(np.float16))
             _write(self.folder / (name + _KEYS), entries)
             self._remove_oldest()
@@ -89,7 +90,7 @@ class RowCache:
 
 
 def _write(path: Path, array: NDArray[Any]) -> None:
-    with atomic.replacing(path) as beside, beside.open("wb") as file:
+    with atomic.replacing(path, private=True) as beside, beside.open("wb") as file:
         np.save(file, array)
 
 

@@ -35,6 +35,8 @@ def as_settings(kind: type[Value], record: Any, wrong: Callable[[str], Exception
 
 def _is_a(value: Any, hint: Any) -> bool:
     """Whether a JSON value is of an annotated type."""
+    if hint is Any:
+        return True
     origin = get_origin(hint)
     if origin is Literal:
         return isinstance(value, str) and value in get_args(hint)

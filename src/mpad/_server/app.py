@@ -1,6 +1,7 @@
 """The HTTP API: models by name, one or many documents, why, and what if."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
@@ -273,7 +274,11 @@ def _named(model: Served, own: list[str]) -> dict[str, Any]:
 
 
 def _answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(to_json(content), status, headers, "application/json")
+    try:
+        body = to_json(content)
+    except (PydanticSerializationError, UnicodeEncodeError):  # half a surrogate pair, say in a file's name
+        body = json.dumps(content, default=str).encode()
+    return Response(body, status, headers, "application/json")
 
 
 def _file(content: bytes, kind: str) -> Callable[[], Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Set
@@ -134,10 +135,13 @@ class Door:
         return counted
 
 
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
+
+
 def _host(header: bytes) -> str:
-    """The name in a Host header, without its port; of HTTP/1.0, which has none, the empty one."""
-    name = header.decode("latin-1").strip().lower()
-    return name.partition("]")[0].removeprefix("[") if name.startswith("[") else name.partition(":")[0]
+    """Return the name in a Host header, without brackets and port; nothing if it is not one."""
+    match = _HOST.fullmatch(header.decode("latin-1").strip().lower())
+    return "" if match is None else match[1] or match[2]
 
 
 def too_large(most: int) -> Problem:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,6 +87,9 @@ def check_destination(folder: str | Path) -> None:
 
 
 # ── Reading ──
+
+
+_HEADER = 1 << 20  # bytes that names and shapes of tensors take at most
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,11 @@ class ModelFiles:
         memory_mapped: bool = False,
     ) -> Arrays:
         """Read all tensors: exactly the expected ones; `tables` are of 8 bits."""
+        file = self.path / WEIGHTS
+        known = all(n is not None for shape in expected.values() for n in shape)
+        most = 8 * sum(prod(n or 0 for n in shape) for shape in expected.values()) + _HEADER
+        if known and file.is_file() and file.stat().st_size > most:  # before it is read, which can take minutes
+            raise self.damaged(WEIGHTS, f"has {file.stat().st_size:,} bytes, more than its tensors can take ({most:,})")
         return read_tensors(self.check(WEIGHTS), expected, integers, tables, memory_mapped)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad._io.atomic import write_file
-from mpad._labels import Labels
+from mpad._labels import Labels, as_labels
 from mpad._streaming.shards import Shard, read_list, write_list, write_shard
 from mpad._text.equal_texts import text_hashes
 from mpad._text.readers import as_numbers
@@ -89,7 +89,7 @@ def count_corpus(
 
 def corpus_labels(counts: Counts) -> Labels:
     """The classes of a corpus."""
-    known = as_numbers(list(counts.labels))
+    known = as_numbers(as_labels(list(counts.labels)).tolist() if counts.labels else [])
     if len(known) < 2:
         raise InputError(
             f"a classifier needs at least two classes; the corpus has {', '.join(map(str, known)) or 'none'}"
@@ -164,7 +164,7 @@ def _count_piece(tokenizer: Tokenizer, task: tuple[Piece, Path]) -> Counts:
     for chunk in piece.chunks():
         total = _added(total, _counted(chunk, tokenizer))
     facts = [total.documents, list(total.words.items()), list(total.labels.items()), total.multilabel]
-    write_file(kept, json.dumps(facts).encode())
+    write_file(kept, json.dumps(facts).encode(), private=True)
     return total
 
 

@@ -32,6 +32,9 @@ class StreamOptions:
     most_held: int = 20_000
     window: int = 32_768
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cache", Path(self.cache))
+
     def lanes_of(self, processes: int) -> int:
         """How many lanes there are where so many processes train."""
         lanes = processes if self.lanes is None else self.lanes

@@ -45,7 +45,7 @@ def write_shard(path: Path, graphs: PackedGraphs, targets: NDArray[Any], hashes:
     """Write documents, their targets and the hashes of their texts (`text_hashes`)."""
     arrays = {name: _narrowed(getattr(graphs, name)) for name in _TYPES if getattr(graphs, name) is not None}
     arrays |= {"targets": np.ascontiguousarray(targets), _HASHES: hashes.view(np.int64)}
-    write_file(path, save(arrays, {"documents": str(len(targets))}))
+    write_file(path, save(arrays, {"documents": str(len(targets))}), private=True)
     return Shard(path, len(targets))
 
 
@@ -96,7 +96,7 @@ def read_shards(shards: Sequence[Shard]) -> tuple[PackedGraphs, NDArray[Any]]:
 
 def write_list(path: Path, shards: Sequence[Shard]) -> None:
     """Say which shards a piece of a corpus became, once all of them are there."""
-    write_file(path, json.dumps([[shard.path.name, shard.documents] for shard in shards]).encode())
+    write_file(path, json.dumps([[shard.path.name, shard.documents] for shard in shards]).encode(), private=True)
 
 
 def read_list(path: Path) -> list[Shard] | None:

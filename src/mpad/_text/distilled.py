@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad._extras import install_command, require
-from mpad._io.cache import cache_folder
+from mpad._io.cache import cache_folder, make_private
 from mpad._text.vocabulary import piece_means
 from mpad.errors import VectorFileError
 
@@ -138,7 +138,7 @@ def _keep(model: Any, folder: Path) -> None:
     """Write a model to the cache, whole or not at all."""
     fresh = folder.with_name(f"{folder.name}.{token_hex(4)}")
     try:
-        fresh.parent.mkdir(parents=True, exist_ok=True)
+        make_private(fresh.parent)
         model.save_pretrained(str(fresh))
         os.rename(fresh, folder)
     except OSError:  # nowhere to write, or another process was faster: this one goes on with what it has

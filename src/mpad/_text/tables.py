@@ -22,6 +22,7 @@ from mpad.errors import DataFileError
 
 KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".txt")
 _DELIMITERS = (",", ";", "\t", "|")
+_EXCEL_ROWS = 1 << 20
 _ROWS = 256  # of a Parquet file, read together: a dictionary can make a row many times larger than on disk
 csv.field_size_limit(1 << 30)  # a document may be long
 
@@ -243,15 +244,36 @@ def _parquet(path: Path) -> Table:
 
 
 def _excel(path: Path) -> Table:
-    """The first sheet; numbers that are whole lose their decimals."""
+    """Read the first sheet. Its cells are counted: what it says of its own size may be wrong."""
     openpyxl = require("openpyxl", extra="excel")
     try:
-        book = openpyxl.load_workbook(io.BytesIO(unpacked(path)), read_only=True, data_only=True)
-        rows = list(enumerate(book.worksheets[0].iter_rows(values_only=True), start=1))
+        data = unpacked(path)
+        most = LIMITS.most(len(data))
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:  # no more than these sizes is ever read
+            if sum(member.file_size for member in archive.infolist()) > most:
+                raise TooLarge(f"{path}: unpacks to more than {most:,} bytes, too much for a file of its size")
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        book.worksheets[0].reset_dimensions()
+        rows = list(_filled_rows(path, book.worksheets[0], most))
+    except DataFileError:
+        raise
     except Exception as error:  # a zip of XML can be wrong in many ways, each with an error of its own
         raise DataFileError(f"{path}: not an Excel file that can be read: {error}") from None
-    if not rows or all(cell is None for cell in rows[0][1]):
-        raise DataFileError(f"{path}: the first sheet is empty; expected a row of column names, then a document a row")
+    if not rows or rows[0][0] != 1:
+        raise DataFileError(f"{path}: the first row is empty; expected column names there, then a document per row")
     names = ["" if cell is None else str(cell).strip() for cell in rows[0][1]]
-    filled = ((number, row) for number, row in rows[1:] if any(cell is not None for cell in row))
-    return Table(path, names, filled, "row")
+    padding = (None,) * len(names)
+    return Table(path, names, ((number, (*row, *padding)[: len(names)]) for number, row in rows[1:]), "row")
+
+
+def _filled_rows(path: Path, sheet: Any, most: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Give rows that hold anything, with their numbers, within Excel's own limits and ours."""
+    held = 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if number > _EXCEL_ROWS:
+            raise TooLarge(f"{path}: has a row beyond {_EXCEL_ROWS:,}, the last that Excel has")
+        if any(cell is not None for cell in row):
+            held += sum(len(cell) if isinstance(cell, str) else 8 for cell in row)
+            if held > most:
+                raise TooLarge(f"{path}: holds more than {most:,} characters, too much for a file of its size")
+            yield number, row

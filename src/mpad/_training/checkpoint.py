@@ -7,12 +7,13 @@ from it ends with the very weights that it would have had.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -29,6 +30,27 @@ from mpad.errors import CheckpointError, StoreError
 _FORMAT = 2  # 1: other names of the engine's tensors
 _KEY = "mpad_checkpoint"  # of the file's metadata
 _BEST = "best."
+_LARGEST = 1e30  # of a weight; training that goes there has diverged and is ended before
+_MOST_STEPS = 1 << 53
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """A checkpoint's metadata, of the types that they have."""
+
+    fingerprint: str
+    seed: int
+    epoch: int
+    judge: Any
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """The state of `EarlyStopping`."""
+
+    score: list[float] | None
+    epoch: int
+    waited: int
 
 
 @dataclass(frozen=True)
@@ -70,13 +92,33 @@ def _read(path: Path) -> Saved:
         if facts.pop("format") != _FORMAT:
             raise wrong("of another version of mpad")
         reports = [as_settings(EpochReport, one, wrong) for one in facts.pop("reports")]
-        saved = Saved(**facts, reports=reports, tensors=tensors)
-        EarlyStopping(None).load_state(saved.judge)
-        if [report.epoch for report in reports] != list(range(1, saved.epoch + 1)) or type(saved.seed) is not int:
+        known = as_settings(_Facts, facts, wrong)
+        if len(reports) != known.epoch or any(report.epoch != k for k, report in enumerate(reports, start=1)):
             raise wrong("its epochs do not follow one another")
-        return saved
+        if not 0 <= known.seed < 2**64:
+            raise wrong("its seed is out of range")
+        judge = as_settings(_Judge, known.judge, wrong)
+        if not 0 <= judge.epoch <= known.epoch or not 0 <= judge.waited <= known.epoch:
+            raise wrong("its best epoch is not one of its epochs")
+        if judge.score is not None and len(judge.score) != 2:
+            raise wrong("its best score is not a pair of numbers")
+        for name, tensor in tensors.items():
+            _check_tensor(name, tensor, wrong)
+        return Saved(known.fingerprint, known.seed, known.epoch, known.judge, reports, tensors)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise wrong(str(error)) from None
+
+
+def _check_tensor(name: str, tensor: Tensor, wrong: Callable[[str], CheckpointError]) -> None:
+    """Refuse numbers that no training has: NaN, infinity, counts and squares below zero."""
+    if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        raise wrong(f"the tensor '{name[:60]}' holds NaN or infinity")
+    if tensor.is_floating_point() and tensor.numel() and float(tensor.abs().max()) > _LARGEST:
+        raise wrong(f"the tensor '{name[:60]}' holds numbers beyond {_LARGEST:g}")
+    counts = not tensor.is_floating_point() and tensor.dtype != torch.bool
+    squares = name.endswith((".v", "running_var"))
+    if tensor.numel() and (counts or squares) and (float(tensor.min()) < 0 or float(tensor.max()) >= _MOST_STEPS):
+        raise wrong(f"the tensor '{name[:60]}' holds numbers that no training counts to")
 
 
 class Checkpoint:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mpad._inputs import as_seed
 from mpad._inspection import no_words
+from mpad._io.cache import make_private
 from mpad._labels import Labels
 from mpad._pipeline.document_model import DocumentModel
 from mpad._streaming.build import Counts, Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
@@ -72,7 +73,7 @@ def fit_stream(
     saved = None if checkpoint is None else open_checkpoint(Path(checkpoint), resume)
     seed = as_seed(estimator.random_state) if saved is None else saved.seed
     device = find_device(estimator.device)
-    options.cache.mkdir(parents=True, exist_ok=True)
+    make_private(options.cache)
     with join_processes(device) as processes:
         shown = sink is None and processes.first and wants_bar(estimator.verbose)
         pieces = pieces_of(data, columns)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from mpad._io.cache import cache_folder
+from mpad._io.cache import cache_folder, make_private
 from mpad._io.progress import slow_bar
 from mpad._text.contextual import Transformer
 from mpad._text.tokenizer import Tokenizer
@@ -74,6 +74,6 @@ def _chunks(words: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 def _allocate(shape: tuple[int, int]) -> NDArray[np.float16]:
     if 2 * shape[0] * shape[1] <= _IN_MEMORY:
         return np.empty(shape, np.float16)
-    cache_folder().mkdir(parents=True, exist_ok=True)
+    make_private(cache_folder())
     with tempfile.TemporaryFile(dir=cache_folder()) as file:  # it is gone when the last who maps it is
         return np.memmap(file, np.float16, "w+", shape=shape)

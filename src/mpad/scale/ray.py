@@ -3,10 +3,11 @@
 import logging
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
             _check_answers(address)
             ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
         threading.Thread(target=_watch, args=(address, ended), daemon=True).start()
-        yield ray
+        with _told_of_the_end(address):
+            yield ray
     except (ConnectionError, ray.exceptions.RayError) as error:
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise EngineError(f"Ray, {address}: {said}; what is done stays, run this again") from None
@@ -58,6 +60,42 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
         ended.set()
         if begun:
             ray.shutdown()
+
+
+@contextmanager
+def _told_of_the_end(address: str) -> Iterator[None]:
+    """Have another process print the line if Ray ends this one at once, as it does when its cluster dies.
+
+    It waits for the end of a pipe that only this process holds, and prints if the cluster is gone by then.
+    """
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not port.isdecimal():  # a cluster that is started here ends with this process
+        yield
+        return
+    command = [sys.executable, "-c", _LAST_WORDS, host.strip("[]"), port, _gone(address)]
+    watcher = subprocess.Popen(command, stdin=subprocess.PIPE)
+    try:
+        yield
+    finally:
+        assert watcher.stdin is not None
+        with suppress(OSError):
+            watcher.stdin.write(b"done")
+            watcher.stdin.close()
+        watcher.wait()
+
+
+_LAST_WORDS = """
+import socket, sys
+if sys.stdin.read() != "done":
+    try:
+        socket.create_connection((sys.argv[1], int(sys.argv[2])), 5).close()
+    except OSError:
+        sys.stderr.write(sys.argv[3])
+"""
+
+
+def _gone(address: str) -> str:
+    return f"mpad: Ray, {address}: the cluster is gone; what is done stays, run this again\n"
 
 
 def _check_answers(address: str) -> None:
@@ -84,8 +122,9 @@ def _watch(address: str, ended: threading.Event) -> None:
         except ConnectionError:
             failed += 1
     if not ended.is_set():
-        sys.stderr.write(f"mpad: Ray, {address}: the cluster is gone; what is done stays, run this again\n")
-        sys.stderr.flush()
+        if not address.rpartition(":")[2].isdecimal():  # else another process prints it
+            sys.stderr.write(_gone(address))
+            sys.stderr.flush()
         os._exit(1)
 
 
