@@ -34,7 +34,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(small_data, tmp_path):
     arguments = ["reproduce", "table2", "--dataset", "trec", "--model", "tfidf-svm,mpad,mpad-path", "--device", "cpu"]
     command = [sys.executable, "-c", "from mpad._cli.main import main; main()", *arguments, "--seeds", "1"]
     process = subprocess.Popen([*command, "--out", str(out)], env=dict(os.environ), stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not lines(out, "trec/mpad.jsonl") and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)

@@ -19,7 +19,7 @@ def built(compiler, to, *more):
 
 
 def numbers(*command):
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=1200)
     lines = dict(re.findall(r"^([a-z ]+?)((?: [-\d.e+na]+)+)$", done.stdout, re.MULTILINE))
     return {name: np.array(values.split(), float) for name, values in lines.items()}
 

@@ -13,7 +13,7 @@ from mpad.runtime import parallel
 def test_results_come_in_order_on_several_threads(monkeypatch):
     monkeypatch.setattr(parallel, "cores", lambda: 3)
     monkeypatch.setattr(parallel, "_pool", None)
-    both = threading.Barrier(2, timeout=20)  # passes only if two threads are there at once
+    both = threading.Barrier(2, timeout=200)  # passes only if two threads are there at once
 
     def work(part):
         if part < 2:
@@ -56,7 +56,7 @@ if child == 0:
 _, status = os.waitpid(child, 0)
 assert os.waitstatus_to_exitcode(status) == 0
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=600)
 
 
 def test_a_thread_that_outlives_the_main_one_still_gets_its_answers():
@@ -70,5 +70,5 @@ def late():
     print(parallel.side_by_side(str, [1, 2, 3]))
 threading.Thread(target=late).start()
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=600, capture_output=True, text=True)
     assert done.stdout.strip() == "['1', '2', '3']"

@@ -26,7 +26,7 @@ from mpad.scale.shards import open_shard, write_answers
 
 def mpad(*arguments):
     command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "200"})
+    return subprocess.run(command, capture_output=True, text=True, timeout=1200, env={**os.environ, "COLUMNS": "200"})
 
 
 def assert_scored(model, out, texts):
@@ -142,7 +142,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, ending):
             lines = texts if ending == "csv" else [json.dumps({"text": text}) for text in texts]
             path.write_text("\n".join(["text", *lines] if ending == "csv" else lines))
     command = [sys.executable, "-c", PEAK, *(str(tmp_path / f"{name}.{ending}") for name in ("small", "large"))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=1200)
     small, large = map(int, done.stdout.split())
     assert large - small < 50
 

@@ -51,7 +51,7 @@ def test_a_killed_workers_trial_is_repeated_and_trial_0_is_the_default(fruit_cor
     worker = worker_in_a_trial(process)
     assert worker != process.pid
     os.kill(worker, signal.SIGKILL)
-    _, said = process.communicate(timeout=240)
+    _, said = process.communicate(timeout=2400)
     assert process.returncode == 0, said
     assert all(f"trial {k}: log-likelihood" in said for k in range(3)) and "best of 3" in said
     assert "Traceback" not in said and "(the default)" in said

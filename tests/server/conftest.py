@@ -60,11 +60,13 @@ def running(*arguments, stdin=subprocess.DEVNULL):
     process = subprocess.Popen(command, stdin=stdin, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stderr.readline()
+        while ": text from " in line:  # of --examples
+            line = process.stderr.readline()
         assert line.startswith("serving"), line + process.stderr.read()
         yield line.rsplit(" ", 1)[1].strip(), process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(300)
         process.stderr.close()
 
 
@@ -74,7 +76,7 @@ def workers_of(process):
     return [int(pid) for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
 
 
-def until(condition, seconds=30):
+def until(condition, seconds=300):
     """Wait for a condition; its last value."""
     end = time.monotonic() + seconds
     while not (value := condition()) and time.monotonic() < end:
@@ -86,5 +88,5 @@ def ask(address, path="/predict", body=None, headers=None):
     """The JSON that a running server answers."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address + path, data, {"content-type": "application/json", **(headers or {})})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         return json.load(answer)

@@ -96,7 +96,7 @@ def test_the_key_is_asked_for_here_too(models):
 
 
 def metrics(address):
-    with urllib.request.urlopen(f"{address}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"{address}/metrics", timeout=300) as answer:
         return answer.read().decode()
 
 
@@ -123,7 +123,7 @@ def test_connections_that_are_refused_are_counted(folders):
 
     with running(folders[0], "--quiet", "--request-timeout", "1") as (address, _):
         host, port = address.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=20) as connection:
+        with socket.create_connection((host, int(port)), timeout=200) as connection:
             connection.sendall(b"POST /pre")
             assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
         assert value(metrics(address), "mpad_requests_total", endpoint="(connection)", status="408") == 1

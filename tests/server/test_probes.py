@@ -23,7 +23,7 @@ def test_a_model_that_does_not_answer_is_not_ready_but_the_process_is_up(models,
     def fail(texts):
         if broken == "raises":
             raise ValueError("a secret")
-        go_on.wait(30)
+        go_on.wait(300)
 
     monkeypatch.setattr("mpad._server.app._READY", 0.2)
     with client_of(models, key="sesame") as client:

@@ -17,7 +17,7 @@ def post(address, path, body, headers=None):
     request = urllib.request.Request(
         address + path, json.dumps(body).encode(), {"content-type": "application/json", **(headers or {})}
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         return json.load(answer)
 
 
@@ -26,7 +26,7 @@ def test_it_serves_several_models_and_stops_at_a_signal(folders):
         assert address.startswith("http://127.0.0.1:")
         assert post(address, "/predict", {"texts": "an apple", "model": "other"})["model"] == "other"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) in (0, -signal.SIGTERM)
+        assert process.wait(200) in (0, -signal.SIGTERM)
 
 
 def test_a_stop_finishes_what_it_began(folders):
@@ -85,7 +85,7 @@ def test_what_cannot_be_served_is_told(tmp_path, folders, capsys):
 
 def connect(address):
     host, port = address.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=200)
 
 
 HALF = b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"

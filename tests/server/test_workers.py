@@ -115,7 +115,7 @@ def test_a_model_that_cannot_be_loaded_is_told_once(tmp_path, folders):
     import subprocess
 
     serve = [sys.executable, "-c", "from mpad._cli.main import main; main()", "serve", "--port", "0", "--workers", "3"]
-    result = subprocess.run([*serve, str(tmp_path / "nothing")], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([*serve, str(tmp_path / "nothing")], capture_output=True, text=True, timeout=600)
     assert result.returncode == 1 and result.stderr.count("\n") == 1 and "no such folder" in result.stderr
 
 
@@ -124,6 +124,6 @@ def test_limits_hold_in_workers(folders):
         import socket
 
         host, port = address.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=20) as connection:
+        with socket.create_connection((host, int(port)), timeout=200) as connection:
             connection.sendall(b"POST /predict HT")
             assert connection.recv(1000).startswith(b"HTTP/1.1 408 ")

@@ -30,7 +30,7 @@ def environment():
 
 
 def run(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=240, **options)
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=2400, **options)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_process_that_dies_stops_the_others_and_the_run_goes_on(files, tmp_pat
         wait_for(lambda: (tmp_path / "m.checkpoint").exists() or started.poll() is not None)
         victims = children(started.pid)
         os.kill(victims[-1], signal.SIGKILL)
-        _, said = started.communicate(timeout=180)
+        _, said = started.communicate(timeout=1800)
     finally:
         if started.poll() is None:
             started.kill()

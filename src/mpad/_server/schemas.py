@@ -60,7 +60,8 @@ class Word(BaseModel):
     end: int
     sentence: int
     weight: float
-    potential: float | None = Field(description="What the model's linear part adds of the weight, where it has one.")
+    potential: float | None = Field(description="The linear part's share of the weight, if the model has one.")
+    known: bool = Field(True, description="Whether the model's vocabulary has the word.")
 
 
 class Sentence(BaseModel):
@@ -107,6 +108,8 @@ class ExplainResponse(BaseModel):
     phrases: list[str]
     summary: list[int] = Field(description="Which of `sentences` weigh most, in the order of the text.")
     note: str
+    total: float | None = Field(None, description="Log-odds of `label`.")
+    baseline: float | None = Field(None, description="Log-odds without words: by gradients, the weights lead from here.")
 
 
 class Pair(_Request):

@@ -31,5 +31,7 @@ def serialize(model: str, explanation: "Explanation") -> dict[str, Any]:
         "keywords": [keyword.text for keyword in explanation.keywords()],
         "phrases": [phrase.text for phrase in explanation.phrases()],
         "summary": [explanation.sentences.index(sentence) for sentence in explanation.summary()],
+        "total": explanation.total,
+        "baseline": explanation.baseline,
         "note": " ".join(note for note in (explanation.note, drawing.note) if note),
     }

@@ -5,8 +5,8 @@ import { Graph } from "./graph.js";
 
 const MOST_BARS = 6, MOST_STEPS = 7;
 const MEANING = {
-  gradients: "The words of the text are faded in. A word's number is its share of how far that raises the log-odds of the class; all of them, from the " +
-    "answer while its words are faded out, add up to the answer. Of pairs likewise, for the arrows between words.",
+  gradients: "Integrated gradients: a word's number is its share of how far the words together raise the log-odds of the class. All of them, from the " +
+    "prediction without words, add up to the prediction. Pairs have a sum of their own, for the arrows between words.",
   occlusion: "A word's number is how far the log-odds of the class fall when it is taken out.",
   attention: "A word's number is the share of the network's attention that it gets: where it looked, not what it thought of it.",
 };
@@ -54,7 +54,7 @@ export class Panel {
     const answer = explains
       ? await ask("explain", { text, model: this.model.name, method: method() })
       : await this.labelled(text, this.model.explains ? "Too long to be explained here: only its class." : "This model has no graph of words to explain.");
-    Object.assign(this, { text, answer, shownAnswer: answer, words: new Set(), edges: new Set(), letters: Array.from(text) });
+    Object.assign(this, { text, answer, shownAnswer: answer, words: new Set(), edges: new Set(), letters: Array.from(text), chosen: undefined });
     this.places = answer.words.map((_, k) => k);
     this.element.classList.toggle("plain", !explains);
     this.show(labelsOf(answer), answer.probabilities);
@@ -67,11 +67,11 @@ export class Panel {
   }
 
   async speaksFor(label) {
-    // The same answer, explained for another class; what was taken out stays out.
+    // The same prediction, explained for a class that somebody chose; what was taken out stays out.
     const { ask, method } = this.context, { text } = this;
     const answer = await ask("explain", { text, model: this.model.name, method: method(), label });
     if (text !== this.text) return;
-    Object.assign(this, { answer, shownAnswer: answer, places: answer.words.map((_, k) => k) });
+    Object.assign(this, { answer, shownAnswer: answer, places: answer.words.map((_, k) => k), chosen: label });
     await this.withoutParts();
   }
 
@@ -79,7 +79,7 @@ export class Panel {
     // Words that are gone change everything, so all of it is asked for anew; a cut arrow changes the answer alone.
     const asked = (this.asked = (this.asked ?? 0) + 1), { text } = this, { ask, method } = this.context, model = this.model.name;
     const left = this.words.size
-      ? await ask("explain", { text, model, method: method(), label: this.answer.label, without: [...this.words] })
+      ? await ask("explain", { text, model, method: method(), label: this.chosen, without: [...this.words] }) // without a choice, the class that is predicted now
       : this.answer;
     let { probabilities } = left, names = labelsOf(left);
     if (this.edges.size) {
@@ -159,6 +159,7 @@ export class Panel {
     place.replaceChildren();
     if (!probabilities) return place.append(make("p", { class: "quiet" }, "This model gives a class and no probabilities."));
     const ranked = Object.entries(probabilities).sort((a, b) => b[1] - a[1]).slice(0, MOST_BARS);
+    const more = Object.keys(probabilities).length - ranked.length;
     for (const [label, p] of ranked) {
       const fill = make("i", { class: "fill" }), track = make("div", { class: "track" }, fill);
       fill.style.width = `${100 * p}%`;
@@ -169,10 +170,11 @@ export class Panel {
         track.append(ghost);
       }
       const name = this.answer.words.length
-        ? make("button", { type: "button", class: "name", title: `what speaks for “${label}”`, "aria-pressed": String(label === this.answer.label), onclick: () => this.context.attempt(() => this.speaksFor(label)) }, label)
+        ? make("button", { type: "button", class: "name", title: `what supports “${label}”`, "aria-pressed": String(label === this.shownAnswer.label), onclick: () => this.context.attempt(() => this.speaksFor(label)) }, label)
         : make("span", { class: "name" }, label);
       place.append(name, track, make("span", { class: "number", "data-p": p }, percent(p)));
     }
+    if (more > 0) place.append(make("span", { class: "name quiet" }, `${more} more`));
     return undefined;
   }
 
@@ -185,14 +187,15 @@ export class Panel {
     this.part("folded").hidden = !folded && !this.graph.all;
     this.part("folded").textContent = this.graph.all ? "fold small words away" : `show ${folded} small words`;
     this.steps();
-    this.part("class-name").textContent = this.answer.label;
+    this.part("class-name").textContent = answer.label;
     this.element.classList.toggle("looked", answer.method === "attention");
     this.part("meaning").textContent = MEANING[answer.method] ?? "";
     this.part("most").textContent = signed(this.scale.top);
-    this.part("least").textContent = signed(-this.scale.top);
+    this.part("least").textContent = answer.method === "attention" ? "0" : signed(-this.scale.top);
     this.part("note").textContent = answer.note;
     const said = [["Words", answer.keywords], ["Phrases", answer.phrases]].filter(([, list]) => list.length);
-    this.part("keywords").textContent = said.map(([name, list]) => `${name} that speak most for it: ${list.join(", ")}.`).join(" ");
+    const most = answer.method === "attention" ? "the network looked at most" : `that support “${answer.label}” most`;
+    this.part("keywords").textContent = said.map(([name, list]) => `${name} ${most}: ${list.join(", ")}.`).join(" ");
     this.mark();
     this.context.painted(this);
   }
@@ -228,8 +231,9 @@ export class Panel {
   occurrence(word, number, said) {
     const weight = word ? word.weight : 0;
     const linear = word?.potential == null ? "" : `, ${signed(word.potential)} of it by the word alone`;
-    const span = make("span", { class: `word ${this.scale.side(weight)}`, role: "button", tabindex: "-1", "aria-pressed": "false", "data-word": number,
-      title: word ? `${signed(weight)}${linear}. Click to take it out.` : "taken out: click to put it back" }, said);
+    const known = this.answer.words[number].known !== false, unknown = known ? "" : " The model does not know this word.";
+    const span = make("span", { class: `word ${this.scale.side(weight)}${known ? "" : " unknown"}`, role: "button", tabindex: "-1", "aria-pressed": "false", "data-word": number,
+      title: word ? `${signed(weight)}${linear}.${unknown} Click to take it out.` : "taken out: click to put it back" }, said);
     span.style.background = word ? this.scale.colour(weight) : "";
     span.onclick = () => this.toggleWords([number]);
     span.onmouseenter = span.onfocus = () => this.lightWord(number, true);
@@ -270,7 +274,7 @@ export class Panel {
     const odds = (value) => percent(1 / (1 + Math.exp(-value)));
     const row = (name, bar, number) => place.append(make("span", { class: "name" }, name), make("div", { class: "stretch" }, bar), make("span", { class: "number" }, number));
     const mark = (value) => { const tick = make("i", { class: "tick" }); tick.style.left = `${across(value)}%`; return tick; };
-    row("words faded out", mark(start), odds(start));
+    row("without words", mark(start), odds(start));
     for (const [name, weight, from, to] of spans) {
       const bar = make("i", { class: `step ${weight >= 0 ? "for" : "against"}` });
       bar.style.left = `${across(Math.min(from, to))}%`;

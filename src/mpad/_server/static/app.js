@@ -38,6 +38,7 @@ function arrange(n) {
   while (panels.length > n) panels.pop().element.remove();
   while (panels.length < n) {
     panels.push(new Panel(panels.length, context));
+    if (panels.length === 1) panels[0].part("model").value = find("model").value;
     find("panels").append(panels.at(-1).element);
   }
   if (n > 1 && panels[0].model === panels[1].model) panels[1].part("model").selectedIndex = context.models.findIndex((model) => model !== panels[0].model);
@@ -62,11 +63,11 @@ async function again(panel) {
 }
 
 async function show(text, model) {
+  // A row of a file: the table stays in sight, the explanation is drawn below it.
   find("text").value = text;
   arrange(find("compare").checked ? 2 : 1);
   panels[0].part("model").value = model;
   await attempt(classify);
-  find("panels").scrollIntoView({ block: "nearest" });
 }
 
 function mirror(change) {
@@ -99,7 +100,7 @@ function recalled() {
 // ── Before anything is asked: what the model is, and documents to try ──
 
 function welcome() {
-  const [model] = context.models, { card } = model;
+  const model = context.models[Math.max(find("model").selectedIndex, 0)], { card } = model;
   const facts = [
     ["classes", `${model.classes.length}: ${shortened(model.classes.join(", "), 90)}`],
     ["kind", [model.kind, model.variant && model.variant !== model.kind ? model.variant : "", card.members ? `${card.members} networks` : ""].filter(Boolean).join(", ")],
@@ -133,7 +134,8 @@ function welcome() {
 async function start() {
   const info = await ask("info");
   Object.assign(context, { models: info.models, limits: info.limits });
-  find("compare-label").hidden = info.models.length < 2;
+  find("compare-label").hidden = find("model-label").hidden = info.models.length < 2;
+  find("model").replaceChildren(...info.models.map((model) => make("option", {}, model.name)));
   say("");
   welcome();
   await recalled();
@@ -176,6 +178,11 @@ find("csv").onchange = () => {
   if (file) attempt(() => take(file));
 };
 find("method").onchange = () => panels.length && attempt(classify);
+find("model").onchange = () => {
+  if (!panels.length) return welcome();
+  panels[0].part("model").value = find("model").value;
+  return attempt(() => again(panels[0]));
+};
 find("compare").onchange = () => find("text").value.trim() && attempt(classify);
 addEventListener("dragover", (event) => {
   event.preventDefault();

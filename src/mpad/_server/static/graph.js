@@ -95,24 +95,20 @@ export class Graph {
   }
 
   bridges(boxes) {
-    // Where folded words stand between two that are shown: a dotted line, so that the text's course can be followed.
-    const after = new Map();
-    for (const { source, target } of this.answer.edges) after.set(source, [...(after.get(source) ?? []), target]);
-    for (const first of boxes.keys()) {
-      const seen = new Set(), next = (after.get(first) ?? []).filter((k) => !boxes.has(k)), direct = new Set(after.get(first) ?? []);
-      while (next.length) {
-        const hidden = next.pop();
-        if (seen.has(hidden)) continue;
-        seen.add(hidden);
-        for (const k of after.get(hidden) ?? []) {
-          if (!boxes.has(k)) next.push(k);
-          else if (k !== first && !direct.has(k)) {
-            direct.add(k);
-            this.place.append(draw("path", { class: "bridge", d: arc(boxes.get(first), boxes.get(k), false) }));
-          }
-        }
+    // Where only folded words stand between two that are shown: a dotted line. It follows the text, so no line is invented.
+    const { nodes, edges, words } = this.answer, direct = new Set(edges.map((edge) => `${edge.source} ${edge.target}`)), node = new Map();
+    nodes.forEach((one, k) => one.occurrences.forEach((place) => node.set(place, k)));
+    let before = null, folded = 0;
+    words.forEach((_, place) => {
+      const k = node.get(place);
+      if (!boxes.has(k)) { folded += 1; return; }
+      const pair = `${before} ${k}`;
+      if (before !== null && folded && before !== k && !direct.has(pair)) {
+        direct.add(pair);
+        this.place.append(draw("path", { class: "bridge", d: arc(boxes.get(before), boxes.get(k), false) }));
       }
-    }
+      [before, folded] = [k, 0];
+    });
   }
 
   nodes(boxes) {

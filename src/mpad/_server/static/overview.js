@@ -43,12 +43,18 @@ function confidence(space) {
 function judged(space) {
   if (!space.labelled) return [];
   const known = space.documents.filter((one) => one.scored), right = known.filter((one) => same(one.truth, one.given)).length;
-  const p = right / Math.max(known.length, 1), margin = 1.96 * Math.sqrt((p * (1 - p)) / Math.max(known.length, 1));
+  const p = right / Math.max(known.length, 1), [low, high] = wilson(p, Math.max(known.length, 1));
   const wrong = make("button", { type: "button", "aria-pressed": String(Boolean(space.filter.wrong)), onclick: () => space.toggle({ wrong: true }) }, `${known.length - right} mistakes`);
-  const said = make("p", { class: "accuracy" }, make("b", {}, percent(p)), ` right ${space.scoredBy.many ? "in all labels " : ""}± ${(100 * margin).toFixed(1)} `, wrong);
+  const said = make("p", { class: "accuracy" }, make("b", {}, percent(p)), ` right ${space.scoredBy.many ? "in all labels " : ""}(95 % interval ${percent(low)} to ${percent(high)}) `, wrong);
   const result = space.scoredBy.many ? box("Labels", ...byLabel(space, known), said) : box("Accuracy", said, confusion(space, known));
   result.classList.add("broad");
   return [result];
+}
+
+function wilson(p, n) {
+  // The 95 % interval of a share, sound for few documents and near 0 and 1.
+  const z = 1.96, centre = (p + (z * z) / (2 * n)) / (1 + (z * z) / n), half = (z / (1 + (z * z) / n)) * Math.sqrt((p * (1 - p)) / n + (z * z) / (4 * n * n));
+  return [Math.max(0, Math.min(p, centre - half)), Math.min(1, Math.max(p, centre + half))];
 }
 
 function byLabel(space, known) {
@@ -70,14 +76,16 @@ function confusion(space, known) {
   const names = [...new Set([...space.scoredBy.classes, ...known.map((one) => one.truth[0])])].slice(0, 25);
   const cells = new Map();
   for (const one of known) cells.set(`${one.truth[0]}\u0000${one.given[0]}`, (cells.get(`${one.truth[0]}\u0000${one.given[0]}`) ?? 0) + 1);
-  const most = Math.max(...cells.values(), 1), table = make("table", { class: "confusion" }, make("caption", {}, "rows: true class, columns: predicted"));
-  table.append(make("tr", {}, make("th"), ...names.map((name) => make("th", { scope: "col", title: name }, shortened(name, 10)))));
+  const mistakes = [...cells].filter(([key]) => { const [truth, given] = key.split("\u0000"); return truth !== given; }).map(([, number]) => number);
+  const most = { true: Math.max(...cells.values(), 1), false: Math.max(...mistakes, 1) }; // mistakes have a scale of their own
+  const table = make("table", { class: "confusion square" }, make("caption", {}, "rows: true class, columns: predicted"));
+  table.append(make("tr", {}, make("th"), ...names.map((name) => make("th", { scope: "col", title: name }, make("span", {}, shortened(name, 40))))));
   for (const truth of names) {
-    table.append(make("tr", {}, make("th", { scope: "row", title: truth }, shortened(truth, 14)), ...names.map((predicted) => {
+    table.append(make("tr", {}, make("th", { scope: "row", title: truth }, shortened(truth, 40)), ...names.map((predicted) => {
       const number = cells.get(`${truth}\u0000${predicted}`) ?? 0;
       const button = make("button", { type: "button", "aria-label": `true ${truth}, predicted ${predicted}: ${number}`,
         "aria-pressed": String(space.filter.truth === truth && space.filter.predicted === predicted), onclick: () => space.toggle({ truth, predicted }) }, String(number));
-      button.style.background = number ? `color-mix(in srgb, var(--faint) ${Math.round(10 + (50 * number) / most)}%, transparent)` : "";
+      button.style.background = number ? `color-mix(in srgb, ${truth === predicted ? "var(--faint)" : "rgb(var(--against))"} ${Math.round(14 + (50 * number) / most[truth === predicted])}%, transparent)` : "";
       button.classList.toggle("right", truth === predicted);
       return make("td", {}, button);
     })));

@@ -175,9 +175,12 @@ export class Workspace {
 
   // ── One row ──
 
-  explain(document) {
-    this.context.show(document.text, this.scoredBy.name);
+  async explain(document) {
+    // The table becomes lower and goes to the top of the window: row, choices and explanation are in sight together.
+    find("workspace").classList.add("explaining");
     this.rowChoices(document);
+    await this.context.show(document.text, this.scoredBy.name);
+    find("space-table").scrollIntoView({ block: "start" });
   }
 
   rowChoices(document) {
@@ -191,12 +194,15 @@ export class Workspace {
     // Its buttons correct a document of this file as it was scored: not of another, nor by another model.
     find("space-correct").hidden = true;
     find("space-correct").replaceChildren();
+    find("workspace").classList.remove("explaining");
   }
 
   classChoice(document) {
-    const choice = make("select", { "aria-label": "the right class" }, ...this.scoredBy.classes.map((name) => make("option", {}, name)));
-    [choice.value] = this.corrections.get(document.number) ?? document.given;
-    choice.onchange = () => this.correct(document, [choice.value]);
+    // Nothing is chosen at first, so that every class can be, the model's own and the file's too.
+    const choice = make("select", { "aria-label": "the right class" }, make("option", { value: "" }, "choose a class"),
+      ...this.scoredBy.classes.map((name) => make("option", { value: name }, name)));
+    [choice.value] = this.corrections.get(document.number) ?? [""];
+    choice.onchange = () => (choice.value ? this.correct(document, [choice.value]) : this.undo(document));
     return choice;
   }
 
@@ -214,8 +220,8 @@ export class Workspace {
   }
 
   correct(document, labels) {
-    // The model's own answer corrects nothing, unless the file has another.
-    if (same(labels, document.given) && same(document.truth ?? document.given, document.given)) this.corrections.delete(document.number);
+    // Of many labels, switching one on and off again corrects nothing; a class that was chosen is always recorded.
+    if (this.scoredBy.many && same(labels, document.given) && same(document.truth ?? document.given, document.given)) this.corrections.delete(document.number);
     else this.corrections.set(document.number, labels);
     find("space-undo").hidden = !this.corrections.has(document.number);
     this.refresh();
