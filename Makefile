@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test test-plain test-scale fuzz sanitize security lint types bench bench-gpu bench-engines bench-streaming bench-serving scale-report scale-page docs site package test-slow format clean help
 
 help:
-	@echo "make demo    train, evaluate and explain on the built-in corpus (under 4 minutes)"
+	@echo "make demo    install, then train, compare and explain on the built-in tweets (under 3 minutes)"
 	@echo "make test    linter, type check and all tests"
 	@echo "make test-scale   scoring on real Ray and Spark clusters on this machine, workers killed (Spark needs Java)"
 	@echo "make security   try every promise of docs/security.md, and write what came of it there (20 minutes)"
@@ -30,7 +30,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/mpad demo
+	$(BIN)/mpad demo --force
 
 # A process on each core, four at most: a container may see more cores than it is given.
 CORES := $(shell cores=$$(nproc 2> /dev/null || echo 2); echo $$(( cores < 4 ? cores : 4 )))

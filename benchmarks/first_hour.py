@@ -19,10 +19,10 @@ from mpad._experiments.provenance import commit, versions
 
 FILE = results.HERE / "first_hour.json"
 ROOT = results.HERE.parent
-_TEXT = "Fit a spline through noisy points."
+_TEXT = "What a great day."
 _PORT = 8129
 STEPS = {
-    "look at the data": "mpad data export docstrings train.csv && mpad data export docstrings test.csv --part test && "
+    "look at the data": "mpad data export tweets train.csv && mpad data export tweets test.csv --part test && "
     "mpad data check train.csv",
     "a model": "mpad fit train.csv --out my-model --keep-examples",
     "ask it": f"echo '{_TEXT}' | mpad predict my-model && mpad evaluate my-model test.csv && "

@@ -575,7 +575,9 @@ def test_a_row_is_explained_with_the_table_in_sight(page, tmp_path):
     page.score(source)
     page.all(".line")[2].click()
     page.wait(lambda: page.all(".word") and not page.one("#said").text)
-    place = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom, innerHeight]"
+    place = (
+        "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom, innerHeight]"
+    )
     page.wait(lambda: page.script(place, "#space-table")[0] < 5)
     for selector in (".line.at", "#space-correct", ".answer"):
         top, bottom, height = page.script(place, selector)

@@ -26,7 +26,8 @@ def list_datasets(form: FormatOption = Format.table) -> None:
     from mpad.datasets.files import data_folders, find_files
     from mpad.errors import DataFileError
 
-    rows: list[list[str]] = [["docstrings", "documentation of numpy, scipy, scikit-learn, 20 areas", "built in", ""]]
+    rows: list[list[str]] = [["tweets", "rated tweets, positive or negative", "built in", ""]]
+    rows.append(["docstrings", "documentation of numpy, scipy, scikit-learn, 20 areas", "built in", ""])
     for name, entry in CATALOGUE.items():
         try:
             files = find_files(name)
@@ -84,9 +85,9 @@ def export_dataset(
 ) -> None:
     """Write a dataset as a CSV file, to try commands on.
 
-    Example: `mpad data export docstrings train.csv`
+    Example: `mpad data export tweets train.csv`
 
-    Example: `mpad data export docstrings test.csv --part test`
+    Example: `mpad data export tweets test.csv --part test`
     """
     import csv
     import io

@@ -1,53 +1,60 @@
-"""`mpad demo`: everything once, on the embedded corpus."""
+"""`mpad demo`: train, compare, explain and save a model on the built-in tweets."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-EXAMPLE = (
-    "Draw samples from a normal distribution. The generator takes a seed, so the same numbers come back "
-    "every time; each draw is independent of the others."
-)
+from mpad._cli.inputs import Force
+from mpad._cli.output import check_new
+
+NEGATED = "I don't like this movie."
 
 
 def run(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")] = Path("demo-model"),
-    max_epochs: Annotated[int | None, typer.Option(help="Epochs at most; else what the preset says.")] = None,
+    max_epochs: Annotated[int | None, typer.Option(help="Epochs at most. Default: the preset's.")] = None,
+    force: Force = False,
 ) -> None:
-    """Train, evaluate and explain on the built-in corpus of documentation.
+    """Train on the built-in tweets, compare with a linear SVM, and explain a negated sentence.
 
     Example: `mpad demo`
     """
     from rich.console import Console
 
-    console = Console()
-    console.print("Reading the documentation of numpy, scipy and scikit-learn …")
-    from mpad import zoo
-    from mpad._cli.inputs import given
     from mpad._storage.model_folder import check_destination
-    from mpad._training.progress import epoch_bar
+
+    console = Console()
+    check_destination(out)
+    check_new(out, force)
+    console.print("Reading 3,432 rated tweets and the word vectors …")
+    from mpad import zoo
+    from mpad._cli.inputs import given, pick_examples
     from mpad.datasets import load_dataset
     from mpad.estimators.classifier import MPADClassifier
+    from mpad.estimators.intervals import wilson
 
-    check_destination(out)
-    dataset = load_dataset("docstrings")
+    dataset = load_dataset("tweets")
     train, test = dataset.train, dataset.test
-    console.print(f"{len(train):,} documents to learn from, {len(test):,} to test on, {len(dataset.classes)} areas.\n")
+    assert train.labels is not None and test.labels is not None
+    console.print(f"{len(train):,} documents to train on, {len(test):,} to test on.\n")
     classifier = MPADClassifier(random_state=0, **given(max_epochs=max_epochs))
-    with epoch_bar() as sink:
+    with classifier.progress_bar() as sink:
         classifier.fit(train.texts, train.labels, sink=sink)
-    accuracy = classifier.score(test.texts, test.labels)
-    baseline = zoo.make("tfidf-svm").fit(train.texts, train.labels).score(test.texts, test.labels)
-    console.print(f"\nMPAD                  accuracy {accuracy:.4f}")
-    console.print(f"TF-IDF + linear SVM   accuracy {baseline:.4f}   (same split)\n")
-    classifier.explain(EXAMPLE).show()
+    baseline = zoo.make("tfidf-svm").fit(train.texts, train.labels)
+    console.print("\nAccuracy on the test documents:")
+    for name, model in (("mpad", classifier), ("TF-IDF + linear SVM", baseline)):
+        share = wilson(round(model.score(test.texts, test.labels) * len(test)), len(test))
+        console.print(f"  {name:<20} {share}", highlight=False)
+    console.print("\nA negated sentence, taken apart:\n")
+    classifier.explain(NEGATED).show()
+    classifier.card_ |= {"data": "tweets", "examples": pick_examples(train.texts, train.labels)}
     classifier.save(out)
     console.print(f"\nThe model is in [bold]{out}[/bold]. Next:")
-    console.print(f"  mpad evaluate {out} docstrings", highlight=False)
-    console.print(f'  echo "Fit a spline through noisy points" | mpad predict {out}', highlight=False)
-    console.print(f'  mpad explain {out} "Draw samples from a distribution" --out why.html', highlight=False)
-    console.print("  mpad fit your.csv --text TEXT_COLUMN --label LABEL_COLUMN --out your-model", highlight=False)
+    console.print(f"  mpad serve {out}                       the web app, at http://127.0.0.1:8000", highlight=False)
+    console.print(f'  mpad predict {out} "what a great day"', highlight=False)
+    console.print(f"  mpad evaluate {out} tweets", highlight=False)
+    console.print("  mpad fit your.csv --out your-model              on documents of your own", highlight=False)
     if not _on_path():
         console.print("  [dim](mpad is in .venv/bin: source .venv/bin/activate)[/dim]")
 

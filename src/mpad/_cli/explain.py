@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpad._pipeline.document_model import DocumentModel
     from mpad.explain.explanation import Explanation
 
+_METHODS = ("gradients", "occlusion", "attention")
 _PICTURES = (".svg", ".png", ".pdf")
 
 
@@ -90,13 +91,14 @@ def run(
     explanations up over the documents; with --against it compares two sets of documents instead.
     """
     from mpad.errors import InputError
-    from mpad.explain import DEFAULT
 
     taken = (unit or Unit.occurrence).value
     bulk = out is not None and not out.suffix and not (check or corpus) and _is_file(text)
-    _refuse(model, text, out, together=check or corpus or bulk)
+    _refuse(model, text, out, label, method, together=check or corpus or bulk)
     check_new(out, force)
     remembered = remembered_columns(model)
+    from mpad.explain import DEFAULT
+
     if bulk and out is not None:
         if out.exists() and not out.is_dir():
             raise InputError(f"{out}: is a file; name a folder")
@@ -142,10 +144,10 @@ def _refuse_together(check: bool, corpus: bool, against: bool, unit: bool) -> No
         raise InputError("--corpus adds up explanations of occurrences: --unit is for --check, or for one document")
 
 
-def _refuse(model: Path, text: str, out: Path | None, together: bool) -> None:
-    """Say at once what cannot come to an end."""
+def _refuse(model: Path, text: str, out: Path | None, label: str | None, method: str | None, together: bool) -> None:
+    """Refuse what cannot work, before anything that takes time is imported."""
     from mpad._extras import require
-    from mpad._storage.model_folder import read_kind
+    from mpad._storage.model_folder import open_model, read_kind
     from mpad.errors import InputError
     from mpad.registry import REGISTRY, find_kind
 
@@ -154,6 +156,11 @@ def _refuse(model: Path, text: str, out: Path | None, together: bool) -> None:
     if entry is None or not entry.is_network:
         can = ", ".join(name for name, entry in REGISTRY.items() if entry.explained_by)
         raise InputError(f"{model}: a '{kind}' cannot be explained; these can: {can}")
+    if method is not None and method not in _METHODS:
+        raise InputError(f"no method '{method}' (known: {', '.join(_METHODS)})")
+    classes = [str(name) for name in open_model(model, lambda files: files.labels()).classes.tolist()]
+    if label is not None and label not in classes:
+        raise InputError(f"no class '{label}' to explain (known: {', '.join(classes)})")
     if out is not None and out.suffix.lower() in _PICTURES:
         require("matplotlib", extra="plots")
     if not together and _is_file(text):

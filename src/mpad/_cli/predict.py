@@ -15,6 +15,8 @@ from mpad._text.readers import ReadColumns, choose_columns
 from mpad.errors import InputError, StoreError
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from mpad.scale.answers import Asked
     from mpad.scale.job import Job, Outcome, Task
 
@@ -113,6 +115,18 @@ def run(
     as_lists = form is Format.jsonl if out_file is None else out_file.suffix.lower() in (".jsonl", ".parquet")
     names = [*stream.names, *own] if whole else [*own, "text"]
     show_rows(names, answered(), form, out_file, spreadsheet)
+    words = answerer.words
+    if words["all"]:
+        known = words["all"] - words["unknown"]
+        typer.echo(
+            f"the model knows {known:,} of {words['all']:,} words ({100 * known / words['all']:.0f} %)", err=True
+        )
+
+
+def _show_known_words(words: "Counter[str]") -> None:
+    total, known = words["all"], words["all"] - words["unknown"]
+    if total:
+        typer.echo(f"the model knows {known:,} of {total:,} words ({100 * known / total:.0f} %)", err=True)
 
 
 def _into_folder(

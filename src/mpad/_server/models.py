@@ -21,7 +21,7 @@ from mpad._storage.checksums import SUMS, digest
 from mpad._storage.model_folder import CONFIG, open_model, read_kind
 from mpad.errors import InputError, NotFinite
 from mpad.graph.packed import PackedGraphs, with_edges
-from mpad.graph.potentials import part_documents
+from mpad.graph.potentials import count_words
 from mpad.registry import find_kind
 
 if TYPE_CHECKING:
@@ -99,10 +99,7 @@ class Served:
             parts = list(self._model.answers(texts))
             probabilities = self._labels.probabilities(np.concatenate([answer.logits for _, answer in parts]))
             for graphs, _ in parts:
-                count = np.ones(len(graphs.words), int) if graphs.count is None else graphs.count
-                document, new = part_documents(graphs)[0], graphs.words >= len(self._model.vocabulary)
-                of_each = np.bincount(document, count, len(graphs))
-                unknown_of_each = np.bincount(document, count * new, len(graphs))
+                of_each, unknown_of_each = count_words(graphs, len(self._model.vocabulary))
                 words, unknown = words + int(of_each.sum()), unknown + int(unknown_of_each.sum())
                 shares.append(unknown_of_each / np.maximum(of_each, 1))
         else:

@@ -109,7 +109,7 @@ class ExplainResponse(BaseModel):
     summary: list[int] = Field(description="Which of `sentences` weigh most, in the order of the text.")
     note: str
     total: float | None = Field(None, description="Log-odds of `label`.")
-    baseline: float | None = Field(None, description="Log-odds without words: by gradients, the weights lead from here.")
+    baseline: float | None = Field(None, description="Log-odds without words, where the weights by gradients start.")
 
 
 class Pair(_Request):

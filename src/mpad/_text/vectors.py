@@ -30,7 +30,7 @@ class WordVectors:
 
     vocabulary: Vocabulary
     rows: NDArray[np.float32]  # (vocabulary.n_rows, width)
-    covered: int  # training words that have a row of their own in the source
+    covered: int  # training words that the source knows: has in its file, or as a whole piece
     known: NDArray[np.bool_] | None = None  # (len(vocabulary),), whether the file has the word, if there is a file
 
     @property
@@ -81,7 +81,8 @@ def compose_vectors(pieces: PieceVectors, vocabulary: Vocabulary, extra: int = 0
     rows[: len(vocabulary)] = pieces.rows(vocabulary.words)
     place = pieces.tokenizer.get_vocab()
     rows[len(vocabulary) : len(full)] = pieces.table[[place[word] for word in full.words[len(vocabulary) :]]]
-    return WordVectors(full, rows, covered=len(vocabulary))
+    whole = sum(word.lower() in place for word in vocabulary.words)
+    return WordVectors(full, rows, covered=whole)
 
 
 def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed: int = 0) -> WordVectors:

@@ -13,4 +13,5 @@ PAPER = (
     "sst2",
     "yelp2013",
 )
-NAMES = ("docstrings", *PAPER)
+BUILT_IN = ("tweets", "docstrings")
+NAMES = (*BUILT_IN, *PAPER)

@@ -73,6 +73,7 @@ class TextClassifier(HubMethods, _Estimator, ABC):
     card_: dict[str, Any]
     held_out_: HeldOutScores | None  # None: nothing was held out, or the model was loaded
     summary_: TrainingSummary | None
+    known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
     trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were learnt from
     random_state: int | np.random.RandomState | None
     verbose: bool | Literal["auto"]
@@ -211,10 +212,12 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         return epoch_bar(self._members, accuracy, config.keep == "best")
 
     def partial_fit(self, X: Iterable[str], y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from further documents: one epoch over them, from the weights as they are, at a tenth of the rate.
+        """Adjust a fitted network to further documents: one epoch over them, at a tenth of the learning rate.
 
-        The first call is `fit`, and needs documents of every class. The linear part, where there is one, and what it
-        counts stay those of `fit`; words that come now are put together from pieces, or share the rows of unknown ones.
+        It is meant for small updates of a model that was fitted on much data. It is no way to train from the beginning:
+        the first call is `fit` on the first batch, and the vocabulary, the linear part and the weights of the parts
+        stay those of that batch (docs/how-to/go-on.md has figures). For data that comes in batches, call `fit` on all of
+        it, or `fit_stream` if it does not fit into memory. The first call needs documents of every class.
         """
         if not hasattr(self, "model_"):
             warm_start.check_all_classes(y, classes)

@@ -73,6 +73,7 @@ class TrainingSummary:
         return [*lines, str(self.copies)] if self.copies.documents else lines
 
 
+_FEW_KNOWN = 0.3
 _MOST_NAMED = 8  # classes that are listed
 _PARTS = {"ngram-svm": "the n-gram SVM", "ngram-stack": "the n-gram regression"}
 
@@ -80,6 +81,11 @@ _PARTS = {"ngram-svm": "the n-gram SVM", "ngram-stack": "the n-gram regression"}
 def closing_lines(estimator: Any) -> list[str]:
     """Describe a fitted model: its training documents, its scores on held-out ones, and what to beware of."""
     lines: list[str] = [] if estimator.summary_ is None else estimator.summary_.lines()
+    if estimator.known_words_ is not None and estimator.known_words_[1]:
+        known, words = estimator.known_words_
+        lines.append(f"the word vectors know {known:,} of {words:,} distinct words ({100 * known / words:.0f} %)")
+        if known < _FEW_KNOWN * words:
+            lines.append("warning: the word vectors know few of these words; are they of another language?")
     if estimator.held_out_ is None:
         lines.append("nothing was held out: too few documents per class, so there is no score that can be trusted")
         return lines

@@ -93,7 +93,9 @@ class Explanation:
         if self.baseline is None or self.total is None:
             return ""
         words = sum(word.weight for word in self.words)
-        return f"log-odds {self.total:+.3f} = {self.baseline:+.3f} without words {words:+.3f} by words"
+        rest = self.total - self.baseline - words
+        left = f", {rest:+.3f} not assigned" if abs(rest) >= 0.0005 else ""
+        return f"log-odds {self.total:+.3f}: {self.baseline:+.3f} without words, {words:+.3f} by words{left}"
 
     def places(self) -> dict[str, list[int]]:
         """Each distinct word, in the order of the text, and which of `words` are its occurrences."""

@@ -280,6 +280,14 @@ def sublinear(counts: NDArray[Any] | int) -> Floats:
     return np.where(counts < 1, counts, 1 + np.log(np.maximum(counts, 1))).astype(np.float32)
 
 
+def count_words(graphs: PackedGraphs, n_known: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the words of each document, and those of them whose number is not below `n_known`: (documents,) each."""
+    count = np.ones(len(graphs.words), np.int64) if graphs.count is None else graphs.count
+    document = part_documents(graphs)[0]
+    each, new = (np.bincount(document, own, len(graphs)) for own in (count, count * (graphs.words >= n_known)))
+    return each.astype(np.int64), new.astype(np.int64)
+
+
 def part_documents(graphs: PackedGraphs) -> tuple[Ints, Ints]:
     """Document of each node, and of each edge."""
     owner = np.repeat(np.arange(len(graphs)), np.diff(graphs.document_start))

@@ -1,7 +1,8 @@
 """A model, and what is asked of it → columns: what `mpad predict` prints and what engines write."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from mpad._storage.model_folder import read_kind
 from mpad._text.tokenizer import Tokenizer
 from mpad.errors import InputError
+from mpad.graph.potentials import count_words
 from mpad.registry import find_kind
 
 Kind = Literal["string", "int64", "double", "bool", "strings"]  # of a column; "strings": a list in each cell
@@ -46,6 +48,7 @@ class Answerer:
     many: bool  # whether a document has many labels
     has_probabilities: bool
     asked: Asked
+    words: Counter[str] = field(default_factory=Counter)  # of all documents so far: "all", and "unknown" to the model
 
     def __post_init__(self) -> None:
         if self.asked.threshold is not None and not self.many:
@@ -101,7 +104,7 @@ def load_answerer(folder: Path, asked: Asked, device: str = "cpu", tokenizer: Ow
     if device == "cpu" and entry is not None and entry.without_torch:  # torch alone takes two seconds to import
         from mpad import runtime
 
-        return _by_logits(runtime.load(folder, tokenizer), asked)
+        return _by_pipeline(runtime.load(folder, tokenizer), asked)
     from mpad import zoo
     from mpad.estimators.text_classifier import TextClassifier
 
@@ -114,6 +117,20 @@ def load_answerer(folder: Path, asked: Asked, device: str = "cpu", tokenizer: Ow
         return labels.named(result.predict(texts)), result.predict_proba(texts) if certain else None
 
     return Answerer(decide, labels.classes, labels.multilabel, certain, asked)
+
+
+def _by_pipeline(model: Any, asked: Asked) -> Answerer:
+    labels, words = model.labels, Counter[str]()
+
+    def decide(texts: list[str]) -> tuple[list[Any], Any]:
+        parts = list(model.answers(texts))
+        for graphs, _ in parts:
+            each, unknown = count_words(graphs, len(model.vocabulary))
+            words.update({"all": int(each.sum()), "unknown": int(unknown.sum())})
+        logits = np.concatenate([answer.logits for _, answer in parts])
+        return labels.named(labels.decide(logits)), labels.probabilities(logits)
+
+    return Answerer(decide, labels.classes, labels.multilabel, True, asked, words)
 
 
 def _by_logits(model: Any, asked: Asked) -> Answerer:
