@@ -7,12 +7,12 @@ from mpad import load_dataset
 from mpad._text.readers import Documents
 from mpad.datasets.catalogue import CATALOGUE
 from mpad.datasets.files import check_parts, find_files, write_dataset
-from mpad.datasets.names import NAMES, PAPER
+from mpad.datasets.names import BUILT_IN, NAMES, PAPER
 from mpad.errors import DataFileError, MissingDataset, UnknownDataset
 
 
 def test_names_and_catalogue_agree():
-    assert tuple(CATALOGUE) == PAPER and NAMES == ("docstrings", *PAPER)
+    assert tuple(CATALOGUE) == PAPER and NAMES == (*BUILT_IN, *PAPER)
 
 
 def test_a_dataset_that_is_not_here_says_how_to_get_it(data_folder):

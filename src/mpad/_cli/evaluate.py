@@ -167,10 +167,10 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
 def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
     """Print the matrix or, if that is wider than the terminal, its largest numbers off the diagonal."""
     names = [printable(name) for name in classes]
-    room = (Console().width - max(map(len, names)) - 2) // len(names) - 2  # for each column
+    width = (Console().width - max(map(len, names)) - 2) // len(names) - 2  # for each column
     widest = max(len(str(matrix.max())), max(map(len, names)))
-    heads = [name if len(name) <= room else name[: max(room - 1, 1)] + "…" for name in names]
-    if room >= min(widest, max(len(str(matrix.max())), _SHORT)) and len(set(heads)) == len(heads):
+    heads = [name if len(name) <= width else name[: max(width - 1, 1)] + "…" for name in names]
+    if width >= min(widest, max(len(str(matrix.max())), _SHORT)) and len(set(heads)) == len(heads):
         typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
         rows = [[name, *map(int, row)] for name, row in zip(names, matrix, strict=True)]
         print_rows(["true", *heads], rows, Format.table)

@@ -115,12 +115,7 @@ def run(
     as_lists = form is Format.jsonl if out_file is None else out_file.suffix.lower() in (".jsonl", ".parquet")
     names = [*stream.names, *own] if whole else [*own, "text"]
     show_rows(names, answered(), form, out_file, spreadsheet)
-    words = answerer.words
-    if words["all"]:
-        known = words["all"] - words["unknown"]
-        typer.echo(
-            f"the model knows {known:,} of {words['all']:,} words ({100 * known / words['all']:.0f} %)", err=True
-        )
+    _show_known_words(answerer.words)
 
 
 def _show_known_words(words: "Counter[str]") -> None:

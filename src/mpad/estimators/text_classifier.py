@@ -216,8 +216,8 @@ class TextClassifier(HubMethods, _Estimator, ABC):
 
         It is meant for small updates of a model that was fitted on much data. It is no way to train from the beginning:
         the first call is `fit` on the first batch, and the vocabulary, the linear part and the weights of the parts
-        stay those of that batch (docs/how-to/go-on.md has figures). For data that comes in batches, call `fit` on all of
-        it, or `fit_stream` if it does not fit into memory. The first call needs documents of every class.
+        stay those of that batch (docs/how-to/go-on.md). For data that comes in batches, call `fit` on all of it, or
+        `fit_stream` if it does not fit into memory. The first call needs documents of every class.
         """
         if not hasattr(self, "model_"):
             warm_start.check_all_classes(y, classes)
