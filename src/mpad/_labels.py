@@ -253,7 +253,7 @@ def _as_lists(rows: list[Any]) -> NDArray[Any] | None:
     result = np.empty(len(rows), object)
     for number, row in enumerate(rows):
         if not all(isinstance(label, str) and _is_plain(label) for label in row):
-            raise InputError(f"the labels of document {number} are not strings that can be saved: {list(row)!r:.60}")
+            raise InputError(f"the labels of document {number} are not all strings that can be kept: {list(row)!r:.60}")
         result[number] = tuple(sorted(set(row)))
     return result
 

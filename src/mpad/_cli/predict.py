@@ -88,7 +88,7 @@ def run(
     if out is not None:
         if out_file is not None or form is not Format.table or device != "cpu" or data == "-":
             raise InputError(
-                "a folder gets Parquet files, predicted on a CPU: leave out --out, --format, --device and -"
+                "a folder gets Parquet files, predicted on a CPU: leave out --format, --out, --device and -"
             )
         if address is not None and engine is Engine.local:
             raise InputError("--address is for --engine ray")

@@ -86,7 +86,7 @@ def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
     generator = np.random.default_rng(0)
     factors = generator.integers(1, 2**63, (_SKETCH, 1), dtype=np.uint64) | np.uint64(1)
     first: dict[tuple[int, bytes], int] = {}
-    found: list[tuple[int, int]] = []
+    near: list[tuple[int, int]] = []
     for number, own in enumerate(pairs):
         if not own:
             continue
@@ -101,8 +101,8 @@ def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
             if match is None and other != number and _jaccard(own, pairs[other]) >= _NEAR:
                 match = other
         if match is not None and keys[match] != keys[number]:
-            found.append((number, match))
-    return found
+            near.append((number, match))
+    return near
 
 
 def hash_pair(pair: tuple[str, str]) -> int:

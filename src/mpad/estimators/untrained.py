@@ -56,7 +56,8 @@ def model_of_words(
 ) -> TextModel:
     """Make an untrained model that knows these words, and those that come with its vectors."""
     vectors = _word_vectors(estimator, texts, tokenizer, vocabulary, seed)
-    estimator.known_words_ = None if estimator._learns_vectors else (vectors.covered, len(vocabulary))
+    by_vectors = bool(estimator._vector_sources) and estimator._transformer is None
+    estimator.known_words_ = (vectors.covered, len(vocabulary)) if by_vectors else None
     network = untrained_network(estimator, len(labels), len(vectors.rows), vectors.width, seed)
     rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
     network.set_vectors(rows if network.config.learn_vectors else rows.half().float())

@@ -50,8 +50,8 @@ def explain(
     edges = _edges(document, parts)
     explanation = assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
     total = float(log_odds(output.logits, column, model.labels.multilabel)[0])
-    known = (document.ids < len(model.vocabulary)).tolist()
-    words = tuple(replace(word, known=own) for word, own in zip(explanation.words, known, strict=True))
+    known = zip(explanation.words, document.known.tolist(), strict=True)
+    words = tuple(replace(word, known=own) for word, own in known)
     baseline = None if parts.growth is None else total - parts.growth
     return replace(explanation, words=words, total=total, baseline=baseline)
 
@@ -85,7 +85,7 @@ def _noted(document: TracedDocument, parts: PartWeights) -> PartWeights:
     notes = [parts.note] if parts.note else []
     if not words:
         notes.append("the model reads no word of this document: the label is that of an empty one")
-    unknown = int((document.ids >= len(document.model.vocabulary)).sum())
+    unknown = int((~document.known).sum())
     if words and unknown >= _MANY_UNKNOWN * len(words):
         notes.append(f"{unknown:,} of {len(words):,} words are not in the model's vocabulary")
     if words and shared:

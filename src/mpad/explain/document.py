@@ -34,6 +34,13 @@ class TracedDocument:
         return self.model.vocabulary.encode_words(self.tokens.words)
 
     @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether the model knows the word of each occurrence: (n,); a transformer reads every word."""
+        if self.model.transformer is not None:
+            return np.ones(len(self.ids), bool)
+        return np.asarray(self.ids < len(self.model.vocabulary))
+
+    @cached_property
     def sentence_of(self) -> NDArray[np.int64]:
         """Sentence of each occurrence: (n,), from 0 without gaps."""
         return np.array(self.tokens.sentences, np.int64)
