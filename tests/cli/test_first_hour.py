@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -175,3 +176,33 @@ class TestLabels:
         assert found["texts with more than one label"] == 1 and found["documents that repeat an earlier text"] == 1
         assert found["words per document, median"] == 14 and found["language: English"] == 13
         assert found["documents that nearly repeat an earlier text"] >= 1
+
+
+class TestWords:
+    def test_predict_reports_how_many_words_are_known(self, mpad, model):
+        assert "knows 0 of 3 words (0 %)" in mpad("predict", model, "qwzx plonk vrrm")[2]
+
+    def test_fit_reports_how_many_words_the_vectors_know(self, mpad, tweets, tmp_path, static_vectors):
+        code, _, said = mpad("fit", tweets, "--out", tmp_path / "s", *QUICK[:4], "--vectors", static_vectors)
+        assert code == 0 and re.search(r"the word vectors know \d+ of \d+ distinct words", said)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", "DATA", "--models", "mpad,nosuch"],
+        ["fit", "DATA", "--text", "nope", "--out", "OUT"],
+        ["fit", "DATA", "--model", "nosuch", "--out", "OUT"],
+        ["evaluate", "MODEL", "DATA", "--text", "nope"],
+        ["report", "MODEL", "DATA", "--text", "nope", "--out", "OUT.html"],
+        ["predict", "MODEL", "DATA", "--text", "nope"],
+        ["explain", "MODEL", "a plum", "--label", "nope"],
+        ["explain", "MODEL", "a plum", "--method", "nope"],
+    ],
+)
+def test_arguments_are_checked_before_torch_is_imported(tweets, model, tmp_path, arguments):
+    named = {"DATA": tweets, "MODEL": model, "OUT": tmp_path / "out", "OUT.html": tmp_path / "out.html"}
+    code = "import sys\nfrom mpad._cli.main import main\ntry:\n    main()\nfinally:\n    print('torch' in sys.modules)"
+    command = [sys.executable, "-c", code, *[str(named.get(one, one)) for one in arguments]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 1 and "mpad: " in done.stderr and done.stdout.strip() == "False", done.stderr

@@ -52,3 +52,13 @@ def test_one_label_has_its_confusions(fitted_flat, fruit_corpus):
     style = page[: page.index("</style>")]
     assert style.count("{") == style.count("}") > 10, "else what follows is read as part of another rule"
     assert "Confusions" in page and "micro-F1" not in page and cells(page, "fruit")[0] == "10" and "Drift" in page
+
+
+def test_a_report_names_documents_and_classes_in_full(fitted_flat, fruit_corpus):
+    texts = fruit_corpus[0][:20]
+    truth = ["fruit", "a class with a long name"] * 10
+    page = make_report(fitted_flat.model_, texts, truth, {}, "m", ids=[f"id-{k}" for k in range(20)])
+    matrix = page.split("<h2>Confusions</h2>")[1].split("</table>")[0]
+    assert "<span>a class with a long name</span>" in matrix  # a column's head, not cut
+    mistakes = page.split("mistakes, and why</h2>")[1]
+    assert "document id-1" in mistakes and "<h1>" not in mistakes  # one heading each

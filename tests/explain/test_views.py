@@ -1,12 +1,14 @@
 import io
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from rich.console import Console
 
-from mpad.explain import Explanation, WordWeight
+from mpad.explain import EdgeWeight, Explanation, WordWeight
 from mpad.explain.colour import AGAINST, FOR, mixed, strength
-from mpad.explain.terminal import coloured_text, show
+from mpad.explain.figure import _reads_right_to_left
+from mpad.explain.terminal import as_text, coloured_text, show
 
 NASTY = "<script>alert('x')</script> a [bold]plum[/bold] & \"quotes\" مرحبا 😀"
 
@@ -55,3 +57,54 @@ def test_colours_follow_the_sign():
     assert [colour in str(span.style) for colour, span in zip(hexes, spans, strict=True)] == [True, True]
     assert strength(1, 0) == 0 and mixed(0.0, (1, 2, 3)) == (1, 2, 3)
     assert "background: rgba(43, 131, 203, 0.75)" in explanation.to_html()
+
+
+class TestSentencesAndSums:
+    def test_sentences_are_those_that_people_read(self, fitted_flat):
+        text = "He had the apple; # it was 4 . 5 stars. The saw was 4.5 too! Not the drill"
+        explanation = fitted_flat.explain(text)
+        said = [text[one.start : one.end] for one in explanation.sentences]
+        assert [one.split()[0] for one in said] == ["He", "The", "Not"]
+
+    def test_the_heaviest_sentences_are_listed_and_the_others_counted(self, fitted_flat):
+        text = " ".join(
+            ["it was on and on."] * 30 + ["the apple and the pear and the plum."] + ["it was on and on."] * 9
+        )
+        shown = as_text(fitted_flat.explain(text))
+        assert "the apple and the pear and the plum" in shown.split("sentence", 1)[1]
+        assert "28 more sentences" in shown and "more words" in shown and "more pairs" in shown
+
+    def test_weights_lead_from_the_baseline_to_the_total(self, fitted_flat):
+        explanation = fitted_flat.explain("the apple was not a saw")
+        p = explanation.probability
+        assert explanation.total == pytest.approx(np.log(p / (1 - p)), abs=1e-3)
+        words = sum(word.weight for word in explanation.words)
+        assert explanation.baseline + words == pytest.approx(explanation.total, abs=0.05 * max(1, abs(words)))
+        record = explanation.to_dict()
+        assert record["total"] == explanation.total and record["baseline"] == explanation.baseline
+        for view in (as_text(explanation), explanation.to_html()):
+            assert f"{explanation.baseline:+.3f} without words" in view
+        assert fitted_flat.explain("the apple", method="occlusion").account == ""
+
+
+class TestRightToLeft:
+    TEXT = "שלום עולם"
+    WORDS = (WordWeight("שלום", 0, 4, 0, 1.0), WordWeight("עולם", 5, 9, 0, 0.5))
+    EDGES = (EdgeWeight("שלום", "עולם", 1.0, (((0, 4), (5, 9)),), 0.3),)
+
+    def explanation(self):
+        chances = {"ספורט": 0.7, "b": 0.3}
+        return Explanation(self.TEXT, "ספורט", "ספורט", chances, "gradients", self.WORDS, self.EDGES, ())
+
+    def test_html_keeps_labels_and_arrows_in_their_own_direction(self):
+        page = self.explanation().to_html()
+        assert "<h1><bdi>ספורט</bdi>" in page
+        assert '<span dir="ltr"><bdi>שלום</bdi> → <bdi>עולם</bdi></span>' in page
+
+    def test_a_figure_runs_from_right_to_left(self):
+        pytest.importorskip("matplotlib")
+        drawn = {text.get_text(): text.get_position()[0] for text in self.explanation().to_figure().texts}
+        assert drawn["שלום"] > drawn["עולם"]
+
+    def test_the_first_letter_decides(self):
+        assert _reads_right_to_left("12 التفاحة apple") and not _reads_right_to_left("apple التفاحة")
