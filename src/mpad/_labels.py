@@ -240,7 +240,7 @@ def _checked_array(cells: list[Any], y: Any) -> NDArray[Any]:
 
 
 def _is_plain(label: str) -> bool:
-    """Whether a label can be saved and sent: no NUL, no half of a surrogate pair."""
+    """Return whether a label can be saved and sent: no NUL, no half of a surrogate pair."""
     return "\0" not in label and not any("\ud800" <= letter <= "\udfff" for letter in label)
 
 

@@ -34,7 +34,7 @@ _ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false"
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """Which columns of a table are read."""
+    """Columns of a table that are read."""
 
     text: str | None = None
     labels: tuple[str, ...] = ()

@@ -238,7 +238,7 @@ class TextClassifier(HubMethods, _Estimator, ABC):
 
     @property
     def _wants_potentials(self) -> bool:
-        """Whether a linear part is joined to the network."""
+        """Return whether a linear part is joined to the network."""
         return False
 
     def _complete(

@@ -49,7 +49,7 @@ def training_card(estimator: Any, n_documents: int, n_held: int, histories: Sequ
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What a model was trained on."""
+    """Training documents in numbers: how many, of which classes, and copies among them."""
 
     documents: int
     classes: tuple[tuple[str, int], ...]  # names and counts, most frequent first

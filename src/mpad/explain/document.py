@@ -35,7 +35,7 @@ class TracedDocument:
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        """Whether the model knows the word of each occurrence: (n,); a transformer reads every word."""
+        """Return whether the model knows the word of each occurrence: (n,); a transformer reads every word."""
         if self.model.transformer is not None:
             return np.ones(len(self.ids), bool)
         return np.asarray(self.ids < len(self.model.vocabulary))

@@ -110,7 +110,7 @@ def _lines(
 
 
 def _reads_right_to_left(text: str) -> bool:
-    """Whether the first letter with a direction has that one, as browsers decide."""
+    """Return whether the first letter with a direction has that one, as browsers decide."""
     return next((kind != "L" for kind in map(bidirectional, text) if kind in ("L", "R", "AL")), False)
 
 
