@@ -206,3 +206,8 @@ def test_arguments_are_checked_before_torch_is_imported(tweets, model, tmp_path,
     command = [sys.executable, "-c", code, *[str(named.get(one, one)) for one in arguments]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1 and "mpad: " in done.stderr and done.stdout.strip() == "False", done.stderr
+
+
+def test_documents_without_words_are_reported(mpad, model):
+    for text in ("", "日本"):
+        assert "reads no word of 1 documents" in mpad("predict", model, text)[2]

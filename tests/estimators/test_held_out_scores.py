@@ -108,3 +108,11 @@ def test_multi_label_scores_are_not_called_accuracy():
     assert model.held_out_.multilabel and model.held_out_.majority is None
     assert "micro-F1" in model.held_out_.lines()[0] and "accuracy" not in " ".join(model.held_out_.lines())
     assert "validation_micro_f1" in model.card_ and "validation_accuracy" not in model.card_
+
+
+def test_copies_make_no_interval_narrower():
+    labels, targets = Labels(np.array(["neg", "pos"])), np.array([0, 1, 1] * 20)
+    logits = np.eye(2)[[0, 1, 0] * 20]
+    once = score_held_out(labels, logits, targets, None)
+    copied = score_held_out(labels, np.tile(logits, (3, 1)), np.tile(targets, 3), None, np.tile(np.arange(60), 3))
+    assert copied.accuracy == pytest.approx(once.accuracy) and copied.documents == 3 * once.documents

@@ -228,10 +228,12 @@ def _corrected(
             f"--add has labels that DATA does not have: {', '.join(unknown[:5])} (DATA has: "
             f"{', '.join(sorted(known_labels)[:8])}); correct them, or give --new-classes if they are meant"
         )
-    labels = [further.get(one, own) for one, own in zip(texts, labels, strict=True)]
+    corrected = [further.get(one, own) for one, own in zip(texts, labels, strict=True)]
+    changed = sum(one != own for one, own in zip(corrected, labels, strict=True))
+    labels = corrected
     known = set(texts)
     new = {one: own for one, own in further.items() if one not in known}
-    typer.echo(f"{len(further) - len(new):,} labels corrected, {len(new):,} documents added", err=True)
+    typer.echo(f"{changed:,} labels corrected, {len(new):,} documents added", err=True)
     return [*texts, *new], [*labels, *new.values()]
 
 

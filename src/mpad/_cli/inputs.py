@@ -145,6 +145,8 @@ def is_named(data: str) -> bool:
 
 def is_text(data: str) -> bool:
     """Return whether DATA is a document itself: not a file, and not what looks like the name of one."""
+    if not data.strip():
+        return True  # a document without words, not the folder that Path("") means
     if data == "-" or len(data) < 4096 and "\0" not in data and Path(data).exists():
         return False
     return Path(data[-20:]).suffix.lower() not in (*KINDS, *PACKED) and (" " in data.strip() or "/" not in data)

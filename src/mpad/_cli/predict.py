@@ -120,6 +120,10 @@ def run(
 
 def _show_known_words(words: "Counter[str]") -> None:
     total, known = words["all"], words["all"] - words["unknown"]
+    if words["empty"]:
+        typer.echo(
+            f"warning: the model reads no word of {words['empty']:,} documents; their label means nothing", err=True
+        )
     if total:
         typer.echo(f"the model knows {known:,} of {total:,} words ({100 * known / total:.0f} %)", err=True)
 

@@ -197,7 +197,8 @@ def text_column(table: Table, name: str | None, remembered: ReadColumns | None =
     at = _column(table, name, TEXT_NAMES, "--text")
     if at is None:
         raise DataFileError(
-            f"{table.path}: no column of text among {_listed(table.names)}; name it with --text (text=... in Python)"
+            f"{table.path}: no column of text among {_listed(table.names)}; name it with --text (text=... in Python); "
+            "the first row must hold the names of the columns"
         )
     kind = table.types.get(table.names[at], "string")
     if kind not in ("string", "large_string", "string_view", "null") and "values=string" not in kind:

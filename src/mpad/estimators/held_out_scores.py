@@ -60,7 +60,7 @@ class HeldOutScores:
         if self.majority is not None and self.accuracy.low <= self.majority[1]:
             name, share = self.majority
             than = "not better" if self.accuracy.value <= share else "not clearly better"
-            lines.append(f'warning: the model is {than} than always predicting "{name}"; look at macro-F1')
+            lines.append(f'warning: the model is {than} than always predicting "{name}"')
         if self.never_right:
             shown = ", ".join(f'"{name}"' for name in self.never_right[:5])
             more = f" and {len(self.never_right) - 5} more" if len(self.never_right) > 5 else ""
@@ -69,9 +69,16 @@ class HeldOutScores:
 
 
 def score_held_out(
-    labels: Labels, logits: NDArray[np.floating], targets: NDArray[Any], baseline: NDArray[Any] | None
+    labels: Labels,
+    logits: NDArray[np.floating],
+    targets: NDArray[Any],
+    baseline: NDArray[Any] | None,
+    groups: NDArray[Any] | None = None,
 ) -> HeldOutScores | None:
-    """Score logits (n, classes), and the baseline's predictions, on n held-out documents; None if there are none."""
+    """Score logits (n, classes), and the baseline's predictions, on n held-out documents; None if there are none.
+
+    The interval is that of as many documents as there are different texts: copies add no evidence.
+    """
     if not len(targets):
         return None
     names = [str(name) for name in labels.classes.tolist()]
@@ -96,7 +103,8 @@ def score_held_out(
     most = int(counts.argmax())
     never = tuple(names[k] for k in present.tolist() if not right[k])
     own = None if baseline is None else float((baseline == targets).mean())
-    accuracy = wilson(int(right.sum()), len(targets))
+    different = len(targets) if groups is None else len(np.unique(groups))
+    accuracy = wilson(different * float(right.sum()) / len(targets), different)
     return HeldOutScores(len(targets), False, accuracy, macro, own, (names[most], counts[most] / len(targets)), never)
 
 

@@ -193,7 +193,7 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         splits = [(documents(task.examples), documents(task.validation)) for task in tasks]
         scored = np.unique(np.concatenate([tested for _, tested in splits]))
         baseline = baseline_predictions(texts, targets, splits, scored) if len(scored) else None
-        self.held_out_ = score_held_out(whole.labels, logits, targets[scored], baseline)
+        self.held_out_ = score_held_out(whole.labels, logits, targets[scored], baseline, groups[scored])
         if baseline is not None:
             self.held_out_accuracy_[BASELINE] = float((baseline == targets[scored]).mean())
         trained = np.arange(len(texts)) if refit else np.unique(np.concatenate([rows for rows, _ in splits]))

@@ -73,7 +73,7 @@ class TrainingSummary:
         return [*lines, str(self.copies)] if self.copies.documents else lines
 
 
-_FEW_KNOWN = 0.3
+_FEW_KNOWN = 0.5
 _MOST_NAMED = 8  # classes that are listed
 _PARTS = {"ngram-svm": "the n-gram SVM", "ngram-stack": "the n-gram regression"}
 

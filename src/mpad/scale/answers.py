@@ -48,7 +48,7 @@ class Answerer:
     many: bool  # whether a document has many labels
     has_probabilities: bool
     asked: Asked
-    words: Counter[str] = field(default_factory=Counter)  # of all documents so far: "all", and "unknown" to the model
+    words: Counter[str] = field(default_factory=Counter)  # all, unknown; empty documents
 
     def __post_init__(self) -> None:
         if self.asked.threshold is not None and not self.many:
@@ -126,7 +126,7 @@ def _by_pipeline(model: Any, asked: Asked) -> Answerer:
         parts = list(model.answers(texts))
         for graphs, _ in parts:
             each, unknown = count_words(graphs, len(model.vocabulary))
-            words.update({"all": int(each.sum()), "unknown": int(unknown.sum())})
+            words.update({"all": int(each.sum()), "unknown": int(unknown.sum()), "empty": int((each == 0).sum())})
         logits = np.concatenate([answer.logits for _, answer in parts])
         return labels.named(labels.decide(logits)), labels.probabilities(logits)
 
