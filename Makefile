@@ -40,7 +40,7 @@ test: lint types
 	$(MAKE) test-plain
 
 # What compiled code computes has a plain form beside it, which runs where there is no compiler.
-CORE := tests/text tests/graph tests/ops tests/nn tests/models tests/training tests/runtime tests/pipeline
+CORE := tests/text tests/graph tests/ops tests/nn tests/models tests/training tests/inference tests/pipeline
 test-plain: $(READY)
 	MPAD_NATIVE=off $(TEST) $(CORE)
 
@@ -99,7 +99,7 @@ scale-page: $(READY)
 	$(BIN)/python -m benchmarks.scale --rounds 0
 
 docs: $(READY)
-	$(BIN)/typer mpad._cli.main utils docs --name mpad --output docs/cli.md
+	$(BIN)/typer mpad.cli.main utils docs --name mpad --output docs/cli.md
 
 # The documentation as a website, in site/; a link that leads nowhere is an error.
 site: $(READY)

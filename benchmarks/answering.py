@@ -30,17 +30,18 @@ from benchmarks.corpus import Corpus, polarity
 from benchmarks.measure import ROUNDS, Timing, in_turn, ratios, spread
 from benchmarks.results import Row, on
 from benchmarks.training import our_epoch
-from mpad import MPADClassifier, runtime
-from mpad._labels import Labels
-from mpad._pipeline.document_model import DocumentModel
-from mpad._pipeline.store import load_model, save_model
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vocabulary import learn_vocabulary
+from mpad import MPADClassifier
+from mpad import inference as runtime
 from mpad._version import __version__
+from mpad.data.labels import Labels
 from mpad.graph import graphs_of_words
 from mpad.graph.build import GraphConfig
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig
+from mpad.pipeline.document_model import DocumentModel
+from mpad.pipeline.store import load_model, save_model
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import learn_vocabulary
 
 _FEW = 256  # documents that MiniLM reads: it is slow
 _EPOCHS = 8
@@ -196,7 +197,7 @@ def _fresh(path: Path, learnt: Corpus, texts: list[str], cores: int = 1) -> Call
 
 
 def _on_cores(n: int, model: runtime.Pipeline, texts: list[str]) -> object:
-    with patch("mpad.runtime.parallel.cores", lambda: n):
+    with patch("mpad.inference.parallel.cores", lambda: n):
         return model.predict_proba(texts)
 
 
@@ -241,7 +242,7 @@ def _minilm() -> Callable[[list[str]], np.ndarray]:
 
 def _start_up(path: Path) -> Row:
     """`mpad predict` on one line, the whole command."""
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict", str(path)]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict", str(path)]
     times = []
     for _ in range(5):
         start = time.perf_counter()

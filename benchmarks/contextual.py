@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import results
-from mpad import MPADClassifier, load_dataset, zoo
-from mpad._experiments.provenance import versions
-from mpad._experiments.splits import split
-from mpad._io.cache import cache_folder
+from mpad import MPADClassifier, load_dataset
 from mpad.errors import MPADError
+from mpad.files.cache import cache_folder
+from mpad.paper import zoo
+from mpad.paper.experiments.provenance import versions
+from mpad.paper.experiments.splits import split
 
 _DATASETS = "trec", "polarity", "subjectivity"
 _SEEDS, _LEARNT, _TESTED, _ANSWERED = (0, 1), 2_000, 500, 200

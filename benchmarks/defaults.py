@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from mpad import MPADClassifier, load_dataset, zoo
-from mpad._experiments.provenance import versions
-from mpad._experiments.splits import split
-from mpad._text.distilled import auto_source
-from mpad.datasets.catalogue import CATALOGUE, FOLDS
-from mpad.datasets.names import NAMES
+from mpad import MPADClassifier, load_dataset
 from mpad.errors import MPADError
+from mpad.paper import zoo
+from mpad.paper.datasets.catalogue import CATALOGUE, FOLDS
+from mpad.paper.datasets.names import NAMES
+from mpad.paper.experiments.provenance import versions
+from mpad.paper.experiments.splits import split
+from mpad.text.distilled import auto_source
 
 _SHORT = "docstrings", "trec", "bbcsport", "mpqa", "polarity", "subjectivity", "snippets", "reuters"
 _BASELINES = "tfidf-svm", "linear-stack"

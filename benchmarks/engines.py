@@ -1,6 +1,6 @@
 """`python -m benchmarks.engines`: what an engine costs beside the bare runtime; writes engines.json.
 
-Made-up documents of 20 words in Parquet files; a worker for each core. The yardstick is `mpad.runtime` alone, in as
+Made-up documents of 20 words in Parquet files; a worker for each core. The yardstick is `mpad.inference` alone, in as
 many processes at once, with all texts in memory. An engine reads the files and writes them anew with their answers: the
 whole command is timed, and once more over a few rows, which is its start-up. In turn, medians of the rounds.
 
@@ -34,7 +34,7 @@ from benchmarks.results import Row
 
 _FILES = 16
 _SAMPLED = 0.05  # seconds between looks at the processes of a command
-_COMMAND = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict"]
+_COMMAND = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict"]
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,11 @@ def _bare_cost(model: Path, data: Path, processes: int) -> Cost:
 
 
 def _bare(model: str, data: str, number: str, processes: str) -> None:
-    from mpad import runtime
+    from mpad import inference
 
     files = sorted(Path(data).glob("*.parquet"))[int(number) :: int(processes)]
     texts = [text for file in files for text in pyarrow.parquet.read_table(file)["text"].to_pylist()]
-    pipeline = runtime.load(model)
+    pipeline = inference.load(model)
     pipeline.predict(texts[:2048])
     print("ready", flush=True)
     sys.stdin.readline()

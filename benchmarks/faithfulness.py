@@ -23,14 +23,14 @@ import numpy as np
 from benchmarks import results
 from benchmarks.faithfulness_page import page
 from mpad import MPADClassifier, load_dataset
-from mpad._experiments.provenance import device_name, digest, versions
-from mpad._experiments.splits import split
-from mpad._pipeline.document_model import DocumentModel
-from mpad._text.distilled import auto_source
 from mpad.errors import MPADError
 from mpad.explain.faithfulness import measure
 from mpad.explain.pairs import pair_share
 from mpad.explain.units import EDGE, SENTENCE, UNITS
+from mpad.paper.experiments.provenance import device_name, digest, versions
+from mpad.paper.experiments.splits import split
+from mpad.pipeline.document_model import DocumentModel
+from mpad.text.distilled import auto_source
 
 FILE = results.HERE / "faithfulness.jsonl"
 PAGE = results.HERE.parent / "docs" / "faithfulness.md"

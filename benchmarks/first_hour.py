@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import results
-from mpad._experiments.provenance import commit, versions
+from mpad.paper.experiments.provenance import commit, versions
 
 FILE = results.HERE / "first_hour.json"
 ROOT = results.HERE.parent

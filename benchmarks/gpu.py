@@ -24,18 +24,18 @@ from benchmarks.measure import spread
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import MPADClassifier, cross_validate
-from mpad._baselines.tfidf_svm import tfidf_svm
-from mpad._training.config import TrainingConfig
-from mpad._training.engine import find_engine
-from mpad._training.examples import make_examples
-from mpad._training.loop import shuffled_batches
-from mpad._training.progress import EpochReport
-from mpad._training.task import Task
-from mpad.estimators.presets import PRESETS
+from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig
+from mpad.paper.baselines.tfidf_svm import tfidf_svm
+from mpad.training.config import TrainingConfig
+from mpad.training.engine import find_engine
+from mpad.training.examples import make_examples
+from mpad.training.loop import shuffled_batches
+from mpad.training.progress import EpochReport
+from mpad.training.task import Task
 
 _FOLDS, _EPOCHS, _BATCH = 10, 60, 128
 

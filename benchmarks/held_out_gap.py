@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks import results
 from mpad import MPADClassifier, load_dataset
-from mpad._experiments.provenance import versions
+from mpad.paper.experiments.provenance import versions
 
 _DATASETS = "trec", "polarity", "subjectivity", "mpqa", "snippets"
 _SETTINGS = "plain", "repeated", "validation"

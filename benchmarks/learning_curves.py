@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import results
-from mpad import MPADClassifier, load_dataset, zoo
-from mpad._experiments.provenance import versions
-from mpad._experiments.splits import split
+from mpad import MPADClassifier, load_dataset
 from mpad.errors import MPADError
+from mpad.paper import zoo
+from mpad.paper.experiments.provenance import versions
+from mpad.paper.experiments.splits import split
 
 _DATASETS = "trec", "polarity", "subjectivity", "snippets", "reuters"
 _SIZES, _SEEDS, _TESTED = (8, 32, 128, 512), (0, 1, 2), 1_000

@@ -11,7 +11,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-import mpad.datasets.tweets
+import mpad.paper.datasets.tweets
 
 _ARCHIVE = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
 _TWEETS = "hutto_ICWSM_2014/tweets_GroundTruth.txt"
@@ -21,7 +21,7 @@ _CLEAR = 0.5  # points of the mean rating, from -4 to 4
 
 def main() -> None:
     """Write tweets.tsv.xz and LICENSE.txt into the package."""
-    folder = Path(mpad.datasets.tweets.__file__).parent
+    folder = Path(mpad.paper.datasets.tweets.__file__).parent
     with tarfile.open(sys.argv[1]) as package:
         with tarfile.open(fileobj=io.BytesIO(_read(package, _ARCHIVE))) as resources:
             rows = [line.split("\t", 2) for line in _read(resources, _TWEETS).decode("utf-8").splitlines()]

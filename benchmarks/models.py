@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from mpad import MPADClassifier, load_dataset, zoo
-from mpad._experiments.provenance import versions
-from mpad._experiments.splits import split
-from mpad.estimators.behaviour import check_behaviour
+from mpad import MPADClassifier, load_dataset
+from mpad.evaluate.behavior import check_behaviour
 from mpad.export.check import check_model, check_onnx
 from mpad.export.int8_folder import export_int8
 from mpad.export.onnx_folder import export_onnx
+from mpad.paper import zoo
+from mpad.paper.experiments.provenance import versions
+from mpad.paper.experiments.splits import split
 
 Rows = list[dict[str, Any]]
 

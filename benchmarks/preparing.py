@@ -6,9 +6,9 @@ from benchmarks import straightforward
 from benchmarks.corpus import Corpus, long_documents, short_documents
 from benchmarks.measure import in_turn, ratios
 from benchmarks.results import Row
-from mpad._text.tokenizer import as_tokenizer
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
+from mpad.text.tokenizer import as_tokenizer
 
 _BATCH = 128
 

@@ -28,24 +28,24 @@ from torch import Tensor, nn
 from benchmarks import recipe_networks as networks
 from benchmarks import results
 from mpad import MPADClassifier, load_dataset
-from mpad._experiments.provenance import versions
-from mpad._experiments.splits import split
-from mpad._io.atomic import write_file
-from mpad._pipeline.document_model import DocumentModel
-from mpad._text.vectors import WordVectors, make_vectors
-from mpad._text.vocabulary import learn_vocabulary
-from mpad._training import loop
-from mpad._training.examples import make_examples
-from mpad._training.loop import train
-from mpad._training.stopping import BestWeights
-from mpad._training.task import Task
-from mpad.estimators import untrained
-from mpad.estimators.joining import HeldOutFit, join_parts
-from mpad.estimators.linear_features import Features
-from mpad.estimators.linear_part import Examples, Stack, _cross_fitted_scores, held_out_stack, make_potentials
-from mpad.estimators.members import TrainingData, held_out_logits
-from mpad.estimators.untrained import untrained_network
+from mpad.estimator import untrained
+from mpad.estimator.members import TrainingData, held_out_logits
+from mpad.estimator.untrained import untrained_network
+from mpad.files.atomic import write_file
+from mpad.linear.features import Features
+from mpad.linear.fit import Examples, Stack, _cross_fitted_scores, held_out_stack, make_potentials
+from mpad.linear.mixture import HeldOutFit, join_parts
 from mpad.models.mpad import MPAD
+from mpad.paper.experiments.provenance import versions
+from mpad.paper.experiments.splits import split
+from mpad.pipeline.document_model import DocumentModel
+from mpad.text.vectors import WordVectors, make_vectors
+from mpad.text.vocabulary import learn_vocabulary
+from mpad.training import loop
+from mpad.training.examples import make_examples
+from mpad.training.loop import train
+from mpad.training.stopping import BestWeights
+from mpad.training.task import Task
 
 _DATASETS = "docstrings", "trec", "polarity", "subjectivity", "mpqa", "snippets", "reuters"
 _FITTED, _LONG = 2_000, {"docstrings": 1_200, "reuters": 1_200}  # documents to fit, of long ones fewer

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 import torch
 
-from mpad._experiments.provenance import commit
+from mpad.paper.experiments.provenance import commit
 
 HERE = Path(__file__).parent
 KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "rivals": "`python -m benchmarks.rivals`"} | {

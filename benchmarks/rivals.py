@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks import results
 from benchmarks.corpus import Corpus, polarity
 from benchmarks.results import Row
-from mpad._experiments.protocol import make_cell, make_estimator, reads_trees
-from mpad.models.baselines import BASELINES
+from mpad.paper.experiments.protocol import make_cell, make_estimator, reads_trees
+from mpad.paper.networks.baselines import BASELINES
 
 _EPOCHS, _BATCH = 5, 128
 

@@ -42,9 +42,9 @@ def _row(path: Path, n_words: int) -> Row:
 
 
 def _answer(path: str, n_words: int) -> dict[str, Any]:
-    from mpad import runtime
+    from mpad import inference
 
-    model, text, times = runtime.load(path), one_document(n_words), []
+    model, text, times = inference.load(path), one_document(n_words), []
     for _ in range(ROUNDS):
         start = time.perf_counter()
         model.predict_proba([text])

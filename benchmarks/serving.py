@@ -90,7 +90,7 @@ async def load(port: int, requests: list[bytes], clients: int, seconds: float) -
 @contextmanager
 def serving(model: str, *options: str) -> Iterator[tuple[int, int]]:
     """A server in a process of its own: its id, and the port that it listens on."""
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()"]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()"]
     command += ["serve", model, "--port", "0", "--quiet", *options]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:

@@ -19,7 +19,7 @@ import uvloop
 
 from benchmarks.results import HERE, check_clean, machine
 from benchmarks.serving import WORDS, Tally, load, make_requests, serving
-from mpad._server.metrics import memory
+from mpad.server.metrics import memory
 
 _WARM = 5.0  # seconds of load before anything is measured
 _VECTORS = 200_000, 300  # words, width

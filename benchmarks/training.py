@@ -15,17 +15,17 @@ from benchmarks.measure import in_turn, product_rate, ratios
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import ops
-from mpad._text.vocabulary import Vocabulary
-from mpad._training.config import TrainingConfig
-from mpad._training.engine import Engine
-from mpad._training.examples import make_examples
-from mpad._training.loop import shuffled_batches
-from mpad._training.task import Task
-from mpad.estimators.presets import PRESETS
+from mpad.estimator.presets import PRESETS
 from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig, Variant
+from mpad.text.vocabulary import Vocabulary
+from mpad.training.config import TrainingConfig
+from mpad.training.engine import Engine
+from mpad.training.examples import make_examples
+from mpad.training.loop import shuffled_batches
+from mpad.training.task import Task
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mv", "aten::addmv_"}
 _PASSES = {"_Round", "_NormedRound", "_Readout", "_Rows", "_Mapped", "_Dropout"}  # compiled; and "…Backward"

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _origin() -> dict[str, str]:
-    from mpad._experiments.provenance import commit, versions
+    from mpad.paper.experiments.provenance import commit, versions
 
     said = ", ".join(f"{name} {version}" for name, version in versions().items())
     return {"when": datetime.now(UTC).date().isoformat(), "commit": commit(), "versions": said}
@@ -73,7 +73,8 @@ def _sanitized() -> dict[str, object]:
 
 def _speed() -> dict[str, object]:
     """CPU milliseconds to read a model with 30,000 fixed vectors of 300 numbers, and to answer on one document."""
-    from mpad import MPADClassifier, runtime
+    from mpad import MPADClassifier
+    from mpad import inference as runtime
 
     with tempfile.TemporaryDirectory() as folder:
         root, generator = Path(folder), np.random.default_rng(0)

@@ -7,15 +7,15 @@ Needs `pip install atheris`.
 import sys
 from pathlib import Path
 
-from mpad._extras import require
+from mpad.extras import require
 
 TESTED = [
-    "mpad._text",
-    "mpad._io",
-    "mpad._training.checkpoint",
-    "mpad._server",
-    "mpad._storage.model_folder",
-    "mpad._labels",
+    "mpad.text",
+    "mpad.files",
+    "mpad.training.checkpoint",
+    "mpad.server",
+    "mpad.storage.model_folder",
+    "mpad.data.labels",
 ]
 
 

@@ -56,7 +56,7 @@ def crowd(seconds: float, good: int = 100, rude: int = 20) -> dict[str, object]:
     request = _HEAD + b"content-length: " + str(len(body)).encode() + b"\r\n\r\n" + body
     with tempfile.TemporaryDirectory() as folder:
         small_model().save(Path(folder) / "m")
-        command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "serve", str(Path(folder) / "m")]
+        command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "serve", str(Path(folder) / "m")]
         options = ["--port", "0", "--quiet", "--request-timeout", "5"]
         server = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
         try:

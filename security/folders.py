@@ -103,7 +103,8 @@ def _train(variant: Any, preset: str) -> Any:
 
 def _answers(folder: Path) -> list[Any]:
     """Probabilities by both loaders; None where one refuses."""
-    from mpad import MPADClassifier, runtime
+    from mpad import MPADClassifier
+    from mpad import inference as runtime
 
     loaders: list[Callable[[Path], Any]] = [runtime.load, lambda path: MPADClassifier.load(path, device="cpu")]
     found: list[Any] = []

@@ -19,7 +19,7 @@ def kill_and_resume(kills: int, seed: int = 0) -> dict[str, object]:
         root = Path(folder)
         _write_data(root / "d.csv", generator)
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import mpad.estimators.text_classifier"], check=True)
+        subprocess.run([sys.executable, "-c", "import mpad.estimator.text_classifier"], check=True)
         starting = time.perf_counter() - start
         assert _fit(root, "peace").wait() == 0
         alone = time.perf_counter() - start - starting
@@ -42,7 +42,7 @@ def kill_and_resume(kills: int, seed: int = 0) -> dict[str, object]:
 
 
 def _fit(root: Path, out: str, *more: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "fit", str(root / "d.csv")]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "fit", str(root / "d.csv")]
     options = ["--out", str(root / out), "--max-epochs", "60", "--patience", "60", "--device", "cpu", *more]
     return subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
 

@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "mpad" / "_native" / "kernels.c"
+SOURCE = ROOT / "src" / "mpad" / "kernels" / "native" / "kernels.c"
 TESTS = [
     "tests/ops",
-    "tests/runtime",
+    "tests/inference",
     "tests/text/test_compiled.py",
     "tests/graph",
     "tests/training/test_adam.py",

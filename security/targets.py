@@ -61,8 +61,8 @@ TEXTS = [
 
 def tokenize(data: bytes) -> bool:
     """Every tokenizer, its offsets, and the compiled reading against the plain one."""
-    from mpad._text.tokenizer import TOKENIZERS, KimTokenizer
-    from mpad._text.vocabulary import learn_vocabulary
+    from mpad.text.tokenizer import TOKENIZERS, KimTokenizer
+    from mpad.text.vocabulary import learn_vocabulary
 
     text = data.decode("utf-8", "surrogatepass" if data[:1] < b"\x80" else "replace") if _decodes(data) else repr(data)
     for name in ("kim", "kim-cased", "unicode"):
@@ -88,7 +88,7 @@ def _decodes(data: bytes) -> bool:
 
 @cache
 def _plain_kind() -> type:
-    from mpad._text.tokenizer import KimTokenizer
+    from mpad.text.tokenizer import KimTokenizer
 
     return type("PlainKim", (KimTokenizer,), {})  # a subclass is read in Python
 
@@ -136,7 +136,7 @@ FORMS: list[tuple[str, Callable[[], bytes]]] = [
 
 def read_data(data: bytes) -> bool:
     """Data files in every format; the first byte says which."""
-    from mpad._text.readers import read_documents
+    from mpad.data.readers import read_documents
 
     suffix, _ = FORMS[data[0] % len(FORMS)] if data else FORMS[0]
     return _file(data[1:], suffix, lambda path: read_documents(path, need_labels=len(data) % 2 == 0))
@@ -163,7 +163,7 @@ VECTOR_FORMS: list[tuple[str, Callable[[], bytes]]] = [
 
 def read_vectors(data: bytes) -> bool:
     """Word-vector files in every format."""
-    from mpad._text.vector_files import read_rows
+    from mpad.text.vector_files import read_rows
 
     suffix, _ = VECTOR_FORMS[data[0] % len(VECTOR_FORMS)] if data else VECTOR_FORMS[0]
     return _file(data[1:], suffix, lambda path: sum(1 for _ in read_rows(path, lambda word: True)))
@@ -177,7 +177,7 @@ def read_checkpoint(data: bytes) -> bool:
 def _fit(checkpoint: Path, fingerprint: str) -> None:
     """One epoch more than the seed has; whatever the file says, it is taken for one of these data and settings."""
     model = _unfitted(max_epochs=3)
-    with patch("mpad.estimators.text_classifier.checkpoint_key", lambda *parts: fingerprint):
+    with patch("mpad.estimator.text_classifier.checkpoint_key", lambda *parts: fingerprint):
         model.fit(*_examples(), checkpoint=checkpoint, resume=True)
 
 
@@ -239,8 +239,8 @@ async def _asked(app: Any, path: str, body: bytes) -> tuple[int, bytes]:
 
 @cache
 def _app() -> tuple[Any, asyncio.AbstractEventLoop]:
-    from mpad._server.app import make_app
-    from mpad._server.models import Served
+    from mpad.server.app import make_app
+    from mpad.server.models import Served
 
     folder = Path(tempfile.mkdtemp()) / "model"
     small_model().save(folder)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from mpad import MPADClassifier
-from mpad._text.readers import Documents
-from mpad.datasets.files import write_dataset
+from mpad.data.readers import Documents
+from mpad.paper.datasets.files import write_dataset
 
 _BESIDE_OTHERS = "PYTEST_XDIST_WORKER" in os.environ  # a process on each core; threads of several crawl
 torch.set_num_threads(1 if _BESIDE_OTHERS else 2)

@@ -24,9 +24,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import contextual, defaults, learning_curves, models
-from mpad._experiments import tables
-from mpad._experiments.records import Records
-from mpad._experiments.summary import summarise
+from mpad.paper.experiments import tables
+from mpad.paper.experiments.records import Records
+from mpad.paper.experiments.summary import summarise
 
 ROOT = Path(__file__).parent.parent
 # Not walked: docs/LOG.md and CHANGELOG.md say what was measured on a day; the others are written whole by a command, to

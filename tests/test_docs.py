@@ -22,7 +22,7 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from mpad.models.baselines import BASELINES
+from mpad.paper.networks.baselines import BASELINES
 from mpad.registry import REGISTRY
 
 ROOT = Path(__file__).parent.parent

@@ -6,13 +6,13 @@ import sys
 import pytest
 
 import mpad
-from mpad import _native as native
-from mpad._environment import environment
+from mpad.environment import environment
+from mpad.kernels import native
 
 
 def asked(**variables):
     """What a process of its own says of itself."""
-    code = "import json; from mpad._environment import environment; print(json.dumps(environment()))"
+    code = "import json; from mpad.environment import environment; print(json.dumps(environment()))"
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **variables}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

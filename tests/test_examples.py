@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpad._text.distilled import auto_source, piece_vectors
+from mpad.text.distilled import auto_source, piece_vectors
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is needed to read the notebooks: pip install '.[dev]'")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is needed to run the notebooks: pip install '.[dev]'")

@@ -1,7 +1,7 @@
 import pytest
 
-from mpad._extras import require
 from mpad.errors import MissingExtra
+from mpad.extras import require
 
 
 def test_what_is_there_is_given():

@@ -18,7 +18,7 @@ texts, labels = ["a ripe plum", "the drill"] * 20, ["fruit", "tool"] * 20
 model = MPADClassifier(max_epochs=3, vectors=None, random_state=0).fit(texts, labels)
 model.save("m")
 assert MPADClassifier.load("m").predict(["plum"]) == ["fruit"]
-assert files("mpad").joinpath("_server/static/index.html").is_file()
+assert files("mpad").joinpath("server/static/index.html").is_file()
 print(__version__)
 """
 
@@ -31,7 +31,7 @@ def test_files_that_are_no_modules_are_packaged():
     assert all(list(source.glob(pattern)) for pattern in named)
     kinds = {".py", ".pyc", ".c", ".h", ".so"}
     assert {file for file in source.rglob("*") if file.is_file() and file.suffix not in kinds} <= packaged
-    assert source / "_native" / "abi.h" in packaged
+    assert source / "kernels/native" / "abi.h" in packaged
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
-from mpad import zoo
 from mpad.explain import METHODS
-from mpad.models.baselines import BASELINES
 from mpad.nn.config import VARIANTS
+from mpad.paper import zoo
+from mpad.paper.networks.baselines import BASELINES
 from mpad.registry import REGISTRY, find_kind
 from mpad.sequence.trees import TREE_WORDS
 

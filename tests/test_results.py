@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import learning_curves
-from mpad._experiments import tables
-from mpad._experiments.protocol import PLAIN
-from mpad._experiments.records import Records
-from mpad._experiments.summary import summarise
+from mpad.paper.experiments import tables
+from mpad.paper.experiments.protocol import PLAIN
+from mpad.paper.experiments.records import Records
+from mpad.paper.experiments.summary import summarise
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"

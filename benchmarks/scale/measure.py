@@ -21,8 +21,8 @@ from benchmarks.answering import save_random_model
 from benchmarks.corpus import equal_documents, short_documents
 from benchmarks.scale.stages import ALONE, contention
 from benchmarks.scale.watch import Watched, watch
-from mpad._experiments.provenance import commit
-from mpad._experiments.provenance import versions as own_versions
+from mpad.paper.experiments.provenance import commit
+from mpad.paper.experiments.provenance import versions as own_versions
 
 _ROOT = Path(__file__).parents[2]
 _COMMAND = [sys.executable, "-W", "ignore", "-m", "mpad", "predict"]

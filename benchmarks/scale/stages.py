@@ -22,16 +22,16 @@ from unittest.mock import patch
 import pyarrow
 import pyarrow.parquet
 
-from mpad import runtime
-from mpad._streaming.build import Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
-from mpad._text.streams import Columns, Piece
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vocabulary import Vocabulary
+from mpad import inference
+from mpad.data.streams import Columns, Piece
 from mpad.graph.build import GraphConfig
 from mpad.scale import job as jobs
 from mpad.scale.answers import Asked
 from mpad.scale.job import Task
 from mpad.scale.shards import open_shard
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import Vocabulary
+from mpad.training.stream_build import Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
 
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _ROUNDS = 3
@@ -109,8 +109,8 @@ def _clocks() -> Iterator[dict[str, float]]:
         stack.enter_context(patch.object(jobs, "open_shard", opened))
         for stage, home, name in (
             ("tokenise", Vocabulary, "encode"),
-            ("graphs", runtime, "build_graphs"),
-            ("network", runtime.Pipeline, "answer"),
+            ("graphs", inference, "build_graphs"),
+            ("network", inference.Pipeline, "answer"),
             ("write", writer, "write_table"),
             ("write", writer, "close"),
         ):

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from mpad._version import __version__
 
 if TYPE_CHECKING:
-    from mpad._environment import show_versions
-    from mpad._streaming.options import StreamOptions
-    from mpad._text.readers import read_documents
-    from mpad.datasets import load_dataset
-    from mpad.estimators.classifier import MPADClassifier
-    from mpad.estimators.comparison import compare
-    from mpad.estimators.cross_validation import cross_validate
+    from mpad.data.readers import read_documents
+    from mpad.environment import show_versions
+    from mpad.estimator.classifier import MPADClassifier
+    from mpad.evaluate.comparison import compare
+    from mpad.evaluate.cross_validation import cross_validate
     from mpad.explain import Explanation
     from mpad.graph import PackedGraphs, graphs_of_words
+    from mpad.paper.datasets import load_dataset
+    from mpad.training.stream_options import StreamOptions
 
 # A thread of torch's that waits for the others spins for milliseconds, unless this is said before torch is loaded. Two
 # processes with two threads each on two cores then take four times as long as one after the other (docs/security.md).
@@ -32,16 +32,16 @@ if "torch" not in sys.modules and not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & se
 # Public names in the order of the flow. They are imported when first used: the graph builder alone does not
 # wait for torch.
 _HOME = {
-    "read_documents": "mpad._text.readers",
+    "read_documents": "mpad.data.readers",
     "graphs_of_words": "mpad.graph",
     "PackedGraphs": "mpad.graph",
-    "MPADClassifier": "mpad.estimators.classifier",
-    "StreamOptions": "mpad._streaming.options",
-    "cross_validate": "mpad.estimators.cross_validation",
-    "compare": "mpad.estimators.comparison",
+    "MPADClassifier": "mpad.estimator.classifier",
+    "StreamOptions": "mpad.training.stream_options",
+    "cross_validate": "mpad.evaluate.cross_validation",
+    "compare": "mpad.evaluate.comparison",
     "Explanation": "mpad.explain",
-    "load_dataset": "mpad.datasets",
-    "show_versions": "mpad._environment",
+    "load_dataset": "mpad.paper.datasets",
+    "show_versions": "mpad.environment",
 }
 
 __all__ = [

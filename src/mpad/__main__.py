@@ -1,5 +1,5 @@
 """`python -m mpad`: the command line, as torchrun starts it."""
 
-from mpad._cli.main import main
+from mpad.cli.main import main
 
 main()

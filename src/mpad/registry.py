@@ -8,7 +8,7 @@ from typing import Any, Literal
 from mpad.errors import InputError
 
 _TREES = {"tokenizer": "mpad.sequence.trees:tree_words"}
-_NETWORK = "mpad.estimators.sequence_classifier:SequenceClassifier"
+_NETWORK = "mpad.paper.sequence_classifier:SequenceClassifier"
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Entry:
     reads: Literal["graphs", "words", "trees", "text"] = "text"
     explained_by: tuple[str, ...] = ()  # methods of `mpad.explain`
     probabilities: bool = True
-    without_torch: bool = False  # whether `mpad.runtime` answers for it
+    without_torch: bool = False  # whether `mpad.inference` answers for it
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the estimator, that the name stands for
     ignores: tuple[str, ...] = ()  # settings that many models share and this one has no use for
 
@@ -38,7 +38,7 @@ class Entry:
 
 def _mpad(name: str, variant: str) -> Entry:
     everything = "gradients", "occlusion", "attention"
-    classifier = "mpad.estimators.classifier:MPADClassifier"
+    classifier = "mpad.estimator.classifier:MPADClassifier"
     return Entry(name, classifier, "mpad", "graphs", everything, True, True, {"variant": variant})
 
 
@@ -47,7 +47,7 @@ def _network(name: str, reads: Literal["graphs", "words", "trees"] = "words", **
 
 
 def _plain(name: str, home: str, probabilities: bool = True) -> Entry:
-    return Entry(name, f"mpad._baselines.{home}", name, probabilities=probabilities)
+    return Entry(name, f"mpad.paper.baselines.{home}", name, probabilities=probabilities)
 
 
 _ENTRIES = (
@@ -88,3 +88,8 @@ def find(name: str) -> Entry:
 def find_kind(kind: str) -> Entry | None:
     """The system that a model folder calls so; None where it is none of ours."""
     return next((entry for entry in _ENTRIES if entry.kind == kind), None)
+
+
+def find_network(kind: str) -> tuple[Any, Any]:
+    """Import the network class of a baseline and its configuration class."""
+    return import_module("mpad.paper.networks.baselines").find_baseline(kind)  # type: ignore[no-any-return]

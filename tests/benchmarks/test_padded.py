@@ -5,7 +5,7 @@ import torch
 from benchmarks.padded import PaddedMPAD, copy_weights
 from benchmarks.straightforward import prepare
 
-from mpad.estimators.presets import PRESETS
+from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD

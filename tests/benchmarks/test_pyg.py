@@ -4,7 +4,7 @@ import pytest
 import torch
 from benchmarks.padded import copy_weights
 
-from mpad.estimators.presets import PRESETS
+from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD

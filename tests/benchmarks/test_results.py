@@ -32,7 +32,7 @@ def test_parts_of_different_commits_are_told():
     assert "**The parts below are of different commits**" in results.markdown({"cpu": record, "gpu": other})
 
 
-@pytest.mark.parametrize(("changed", "refused"), [(" M benchmarks/cpu.json", False), (" M src/mpad/_cli/fit.py", True)])
+@pytest.mark.parametrize(("changed", "refused"), [(" M benchmarks/cpu.json", False), (" M src/mpad/cli/fit.py", True)])
 def test_a_tree_that_no_commit_holds_is_refused(monkeypatch, changed, refused):
     class Done:
         stdout = f"{changed}\n M benchmarks/RESULTS.md\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from mpad._cli.main import app
+from mpad.cli.main import app
 
 runner = CliRunner()
 
@@ -17,7 +17,7 @@ runner = CliRunner()
 def mpad(*arguments, stdin=None, check=True):
     """Run the real command in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", "from mpad._cli.main import main; main()", *map(str, arguments)],
+        [sys.executable, "-c", "from mpad.cli.main import main; main()", *map(str, arguments)],
         input=stdin,
         capture_output=True,
         text=True,
@@ -69,7 +69,7 @@ def test_predict_from_standard_input_a_document_a_line(model):
 
 
 def test_bad_bytes_on_standard_input_name_the_line(model):
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict", str(model)]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict", str(model)]
     done = subprocess.run(command, input=b"fine\ncaf\xe9\n", capture_output=True, timeout=1200)
     assert done.returncode == 1 and b"standard input, line 2: byte 0xe9 is not UTF-8" in done.stderr
 
@@ -162,7 +162,7 @@ def test_version():
 
 
 def test_a_closed_pipe_is_no_error(model):
-    run = f"{sys.executable} -c 'from mpad._cli.main import main; main()' predict {model} -f jsonl"
+    run = f"{sys.executable} -c 'from mpad.cli.main import main; main()' predict {model} -f jsonl"
     command = f'yes "some words" | head -n 20000 | {run} | head -n 1'
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=1200)
     assert "Traceback" not in done.stderr and done.stdout.count("\n") == 1
@@ -232,9 +232,9 @@ def test_compare(data, tmp_path):
 def test_large_files_are_evaluated_as_they_are_read(model, data, monkeypatch):
     arguments = ["evaluate", str(model), str(data), "--text", "what", "--label", "kind"]
     whole = runner.invoke(app, arguments).stdout
-    monkeypatch.setattr("mpad._cli.streamed._LARGE", 0)
-    monkeypatch.setattr("mpad._text.streams.CHUNK", 50)
-    monkeypatch.setattr("mpad._cli.evaluate.labelled", None)
+    monkeypatch.setattr("mpad.cli.streamed._LARGE", 0)
+    monkeypatch.setattr("mpad.data.streams.CHUNK", 50)
+    monkeypatch.setattr("mpad.cli.evaluate.labelled", None)
     assert runner.invoke(app, arguments).stdout == whole and "accuracy" in whole
 
 
@@ -253,7 +253,7 @@ def test_predict_gives_the_likeliest_classes(model):
 
 
 def test_predict_answers_while_lines_come(model):
-    command = [sys.executable, "-u", "-c", "from mpad._cli.main import main; main()", "predict", str(model)]
+    command = [sys.executable, "-u", "-c", "from mpad.cli.main import main; main()", "predict", str(model)]
     with subprocess.Popen(
         [*command, "-f", "jsonl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as process:
@@ -443,7 +443,7 @@ def test_occlusion_takes_out_a_word_wherever_it_stands(model):
 
 
 def test_confusions_of_many_classes_fit_a_narrow_terminal(capsys, monkeypatch):
-    from mpad._cli.evaluate import _print_confusions
+    from mpad.cli.evaluate import _print_confusions
 
     monkeypatch.setenv("COLUMNS", "80")
     classes = [f"class number {k}" for k in range(20)]

@@ -4,7 +4,7 @@ import io
 import pytest
 from tests.cli.test_cli import mpad
 
-from mpad import runtime
+from mpad import inference
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_both_forms_are_compared_with_the_model(model, data, tmp_path):
     assert float(before["accuracy"]) == float(onnx["accuracy"]) > 0.9
     assert float(onnx["largest difference"]) < 1e-5 and int(onnx["answers changed"]) == 0
     assert 0 < float(int8["largest difference"]) < 0.1 and float(int8["megabytes"]) < float(before["megabytes"])
-    assert runtime.load(tmp_path / "small").predict(["the apple", "a saw"]).tolist() == ["fruit", "tool"]
+    assert inference.load(tmp_path / "small").predict(["the apple", "a saw"]).tolist() == ["fruit", "tool"]
     assert "8 bits: vectors" in done.stderr
 
 
@@ -39,4 +39,4 @@ def test_a_form_must_be_named_and_the_model_is_kept(model):
     assert "--onnx OUT or --int8 OUT" in mpad("export", model, check=False).stderr
     done = mpad("export", model, "--int8", model, check=False)
     assert done.returncode == 1 and "is the model itself" in done.stderr
-    runtime.load(model)
+    inference.load(model)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from mpad._cli.main import main
-from mpad._text.readers import LABEL_NAMES, TEXT_NAMES
+from mpad.cli.main import main
+from mpad.data.readers import LABEL_NAMES, TEXT_NAMES
 from mpad.errors import DataWarning
 
 QUICK = ["--hidden", "4", "--max-epochs", "1", "--vectors", "none"]
-STATIC = Path(__file__).parents[2] / "src" / "mpad" / "_server" / "static"
+STATIC = Path(__file__).parents[2] / "src" / "mpad" / "server" / "static"
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ class TestWords:
 )
 def test_arguments_are_checked_before_torch_is_imported(tweets, model, tmp_path, arguments):
     named = {"DATA": tweets, "MODEL": model, "OUT": tmp_path / "out", "OUT.html": tmp_path / "out.html"}
-    code = "import sys\nfrom mpad._cli.main import main\ntry:\n    main()\nfinally:\n    print('torch' in sys.modules)"
+    code = "import sys\nfrom mpad.cli.main import main\ntry:\n    main()\nfinally:\n    print('torch' in sys.modules)"
     command = [sys.executable, "-c", code, *[str(named.get(one, one)) for one in arguments]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1 and "mpad: " in done.stderr and done.stdout.strip() == "False", done.stderr

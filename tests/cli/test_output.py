@@ -1,6 +1,6 @@
 import json
 
-from mpad._cli.output import as_json
+from mpad.cli.output import as_json
 
 
 def test_what_is_not_finite_is_null():

@@ -32,7 +32,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(small_data, tmp_path):
     """Killed without warning after its second cell."""
     out = tmp_path / "results"
     arguments = ["reproduce", "table2", "--dataset", "trec", "--model", "tfidf-svm,mpad,mpad-path", "--device", "cpu"]
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", *arguments, "--seeds", "1"]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", *arguments, "--seeds", "1"]
     process = subprocess.Popen([*command, "--out", str(out)], env=dict(os.environ), stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 600
     while not lines(out, "trec/mpad.jsonl") and time.monotonic() < deadline:

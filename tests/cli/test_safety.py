@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from mpad import zoo
-from mpad._cli.main import main
-from mpad._training.engine import Engine
+from mpad.cli.main import main
 from mpad.errors import StoreError
+from mpad.paper import zoo
+from mpad.training.engine import Engine
 
 QUICK = ["--hidden", "16", "--max-epochs", "2"]
 
@@ -221,7 +221,7 @@ def test_data_check_goes_on_over_rows_without_a_label(mpad, tmp_path):
 
 
 def test_a_table_in_a_pipe_has_a_line_a_row(capsys, monkeypatch):
-    from mpad._cli.output import Format, print_rows
+    from mpad.cli.output import Format, print_rows
 
     monkeypatch.delenv("COLUMNS", raising=False)
     print_rows(["label", "text"], [["a", "word " * 18], ["b", "word"]], Format.table)
@@ -291,7 +291,7 @@ def test_any_text_can_be_printed(mpad, data, tmp_path, form):
     assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 0
     texts = ["a [/x] b", r"foo \[/x] b", r"hi :smile: \[red]x", "bad \ud800 film", "schön 电影"]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict"]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict"]
     for encoding in ("utf-8", "ascii"):
         done = subprocess.run(
             [*command, str(tmp_path / "m"), str(tmp_path / "d.jsonl"), "--format", form],

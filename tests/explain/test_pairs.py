@@ -4,7 +4,7 @@ import pytest
 from mpad import MPADClassifier
 from mpad.errors import InputError
 from mpad.explain.pairs import pair_share
-from mpad.graph.potentials import part_documents
+from mpad.linear.potentials import part_documents
 
 OPTIONS = {"hidden": 8, "vector_size": 8, "max_epochs": 6, "random_state": 0, "device": "cpu"}
 

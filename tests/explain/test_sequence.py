@@ -1,7 +1,7 @@
 import pytest
 
-from mpad import zoo
 from mpad.errors import InputError
+from mpad.paper import zoo
 
 
 def test_hn_att_shows_where_it_looked_at_both_levels(fruit_corpus):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mpad import MPADClassifier
-from mpad._storage.model_folder import open_model
 from mpad.errors import InputError, MissingExtra, MissingModelFile, StoreError
 from mpad.export.hub import card
+from mpad.storage.model_folder import open_model
 
 
 @pytest.fixture(scope="module")

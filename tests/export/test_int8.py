@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from mpad import MPADClassifier, runtime
-from mpad._storage.int8 import quantised, restored, wide_tables
+from mpad import MPADClassifier
+from mpad import inference as runtime
 from mpad.errors import DamagedModel, ShapeMismatch, StoreError
 from mpad.export.int8_folder import export_int8
+from mpad.storage.int8 import quantised, restored, wide_tables
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_damage_is_noticed(small):
 
 
 def test_other_networks_are_refused(fruit_corpus, tmp_path):
-    from mpad import zoo
+    from mpad.paper import zoo
 
     zoo.make("dan", max_epochs=1, vector_size=8, vectors=None, random_state=0).fit(*fruit_corpus).save(tmp_path / "dan")
     with pytest.raises(StoreError, match="the model is a 'dan'"):

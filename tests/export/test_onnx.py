@@ -12,14 +12,14 @@ import pytest
 onnx = pytest.importorskip("onnx", reason="needs mpad[onnx]")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs mpad[onnx]")
 
-from tests.runtime.test_network import all_options, random_model, texts  # noqa: E402
+from tests.inference.test_network import all_options, random_model, texts  # noqa: E402
 
-from mpad import MPADClassifier, runtime  # noqa: E402
-from mpad._text.tokenizer import as_tokenizer  # noqa: E402
+from mpad import MPADClassifier, inference  # noqa: E402
 from mpad.errors import StoreError  # noqa: E402
 from mpad.export import onnx_builder, onnx_folder  # noqa: E402
 from mpad.export.onnx_folder import export_onnx, onnx_inputs, write_onnx  # noqa: E402
 from mpad.graph.build import GraphConfig  # noqa: E402
+from mpad.text.tokenizer import as_tokenizer  # noqa: E402
 
 _generator = random.Random(3)
 LONG = " ".join(_generator.choice(["the", "w1", "saw", "plums.", f"x{_generator.random()}"]) for _ in range(5_000))
@@ -80,7 +80,7 @@ def best(request, fruit_corpus, static_vectors, tmp_path_factory):
     folder = tmp_path_factory.mktemp("best")
     model.fit(*fruit_corpus).save(folder / "model")
     export_onnx(folder / "model", folder / "onnx")
-    return runtime.load(folder / "model"), session(folder / "onnx" / "model.onnx")
+    return inference.load(folder / "model"), session(folder / "onnx" / "model.onnx")
 
 
 @pytest.mark.parametrize("batch", BATCHES)

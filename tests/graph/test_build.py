@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpad._text.tokenizer import as_tokenizer
 from mpad.errors import InputError
 from mpad.graph import GraphConfig, build_graphs, graphs_of_words
 from mpad.graph import build as build_module
+from mpad.text.tokenizer import as_tokenizer
 
 
 def edges(texts, index=0, **options):
@@ -114,7 +114,7 @@ def test_bad_options(options, said):
 
 
 def test_build_takes_defaults():
-    from mpad._text.vocabulary import learn_vocabulary
+    from mpad.text.vocabulary import learn_vocabulary
 
     _, corpus = learn_vocabulary(["a b"], as_tokenizer("kim"))
     assert build_graphs(corpus).weight.tolist() == build_graphs(corpus, GraphConfig()).weight.tolist() == [1.0]

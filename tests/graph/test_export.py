@@ -75,8 +75,8 @@ def test_peoples_own_graphs():
 def test_unknown_words_and_places(packed):
     pytest.importorskip("networkx")
     graphs, vocabulary = packed
-    from mpad._text.tokenizer import as_tokenizer
     from mpad.graph import build_graphs
+    from mpad.text.tokenizer import as_tokenizer
 
     unseen = build_graphs(vocabulary.encode(["zebra"], as_tokenizer("kim")))
     assert next(iter(to_networkx(unseen, 0, vocabulary))).startswith("<unknown ")

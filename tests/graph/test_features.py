@@ -5,8 +5,6 @@ import pytest
 import torch
 
 from mpad import ops
-from mpad._text.tokenizer import KimTokenizer
-from mpad._text.vocabulary import learn_vocabulary
 from mpad.graph.batch import CorpusTensors, stack_batches
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.features import node_means, nodes_of_words, with_features
@@ -14,6 +12,8 @@ from mpad.graph.packed import PackedGraphs, take_documents
 from mpad.graph.static_batch import BatchShape, StaticCorpus
 from mpad.models.mpad import MPAD
 from mpad.nn.config import MPADConfig
+from mpad.text.tokenizer import KimTokenizer
+from mpad.text.vocabulary import learn_vocabulary
 
 TEXTS = ["the cat saw the dog. The dog saw!", "", "dog", "a cat a dog a"]
 

@@ -6,7 +6,7 @@ import torch
 
 from mpad import ops
 from mpad.errors import InputError
-from mpad.estimators.presets import PRESETS
+from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors, GraphBatch
 from mpad.models.mpad import MPAD

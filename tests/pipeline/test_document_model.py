@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from mpad import MPADClassifier, runtime
-from mpad._pipeline.document_model import DocumentModel
+from mpad import MPADClassifier
+from mpad import inference as runtime
+from mpad.pipeline.document_model import DocumentModel
 
 
 def test_no_texts_no_answers(fitted_flat):
@@ -16,8 +17,8 @@ def test_no_texts_no_answers(fitted_flat):
 
 
 def test_answers_come_in_order_whatever_the_batches(fitted_flat, fruit_corpus, monkeypatch):
-    from mpad._training import examples
-    from mpad.runtime import network
+    from mpad.inference import network
+    from mpad.training import examples
 
     model = fitted_flat.model_
     texts = [*fruit_corpus[0], "", "word " * 500]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mpad import runtime
+from mpad import inference
 from mpad.errors import DataFileError, InputError
 from mpad.scale import pool
 from mpad.scale.answers import Asked, load_answerer
@@ -25,7 +25,7 @@ from mpad.scale.shards import open_shard, write_answers
 
 
 def mpad(*arguments):
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict", *map(str, arguments)]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=1200, env={**os.environ, "COLUMNS": "200"})
 
 
@@ -33,8 +33,8 @@ def assert_scored(model, out, texts):
     """The answers stand beside these texts, in their order."""
     table = pq.read_table(out)
     assert table["text"].to_pylist() == texts
-    assert table["label"].to_pylist() == runtime.load(model).predict(texts).tolist()
-    assert np.allclose(table["probability"], runtime.load(model).predict_proba(texts).max(1))
+    assert table["label"].to_pylist() == inference.load(model).predict(texts).tolist()
+    assert np.allclose(table["probability"], inference.load(model).predict_proba(texts).max(1))
     return table
 
 
@@ -275,7 +275,7 @@ def test_many_labels_are_lists_in_the_file(many, shards, tmp_path):
     job, tasks = make_job(many, None, Asked(proba=True), None), make_tasks(f"{shards[0]}/a.parquet", tmp_path / "out")
     assert job.score(tasks[0]).error is None
     table = pq.read_table(tasks[0].out)
-    model = runtime.load(many)
+    model = inference.load(many)
     assert table["label"].to_pylist() == model.labels.named(model.predict(shards[1]["a"]))
 
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from mpad import runtime
+from mpad import inference
 from mpad.errors import InputError, StoreError
 from mpad.scale import Predictor, predictor
 
@@ -20,8 +20,8 @@ def texts(fruit_corpus):
 
 
 def expected(model, texts):
-    p = runtime.load(model).predict_proba(texts)
-    return runtime.load(model).predict(texts).tolist(), p
+    p = inference.load(model).predict_proba(texts)
+    return inference.load(model).predict(texts).tolist(), p
 
 
 def test_every_form_of_batch_comes_back_in_its_own_form_with_columns_added(model, texts):
@@ -58,7 +58,7 @@ def test_what_is_asked_is_what_the_command_gives(model, texts):
 
 def test_many_labels_are_lists(many, texts):
     answer = Predictor(many, proba=True)(pa.table({"text": texts}))
-    model = runtime.load(many)
+    model = inference.load(many)
     assert answer["label"].to_pylist() == model.labels.named(model.predict(texts))
     assert answer.schema.names == ["text", "label", "p(food)", "p(metal)", "p(tree)"]
     assert Predictor(many, threshold=0.0)({"text": texts})["label"].tolist() == [["food", "metal", "tree"]] * 7

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mpad import runtime
+from mpad import inference
 from mpad.scale import Predictor
 
 pytestmark = [pytest.mark.scale, pytest.mark.filterwarnings("ignore")]
 ray = pytest.importorskip("ray", reason="needs ray: pip install 'ray[data]'")
 
-COMMAND = [sys.executable, "-c", "from mpad._cli.main import main; main()", "predict"]
+COMMAND = [sys.executable, "-c", "from mpad.cli.main import main; main()", "predict"]
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def assert_exact(model, folder, out):
         source, table = pq.read_table(file), pq.read_table(out / file.name)
         assert table.select(["id", "text"]).equals(source)
         texts = source["text"].to_pylist()
-        assert table["label"].to_pylist() == runtime.load(model).predict(texts).tolist()
-        assert np.allclose(table["probability"], runtime.load(model).predict_proba(texts).max(1))
+        assert table["label"].to_pylist() == inference.load(model).predict(texts).tolist()
+        assert np.allclose(table["probability"], inference.load(model).predict_proba(texts).max(1))
     assert {file.name for file in out.iterdir()} >= {file.name for file in folder.glob("*.parquet")}
 
 
@@ -147,9 +147,9 @@ def test_ray_data_maps_batches_of_every_form_with_it(model, many, fruit_corpus, 
     answered = data.map_batches(Predictor(model), batch_size=50, batch_format=form).take_all()
     rows = sorted(answered, key=lambda row: row["id"])
     assert [row["text"] for row in rows] == texts
-    assert [row["label"] for row in rows] == runtime.load(model).predict(texts).tolist()
+    assert [row["label"] for row in rows] == inference.load(model).predict(texts).tolist()
     tagged = data.map_batches(Predictor(many), batch_size=50, batch_format=form).take_all()
-    expected = runtime.load(many).labels.named(runtime.load(many).predict(texts))
+    expected = inference.load(many).labels.named(inference.load(many).predict(texts))
     assert [list(row["label"]) for row in sorted(tagged, key=lambda row: row["id"])] == expected
 
 

@@ -46,7 +46,7 @@ def test_a_killed_workers_trial_is_repeated_and_trial_0_is_the_default(fruit_cor
     (tmp_path / "d.csv").write_text(f"text,label\n{rows}")
     arguments = ["tune", tmp_path / "d.csv", "--out", tmp_path / "m", "--minutes", "5", "--trials", "3"]
     command = [*map(str, arguments), "--vectors", "none", "--device", "cpu", "--engine", "ray", "--workers", "2"]
-    start = [sys.executable, "-c", "from mpad._cli.main import main; main()", *command]
+    start = [sys.executable, "-c", "from mpad.cli.main import main; main()", *command]
     process = subprocess.Popen(start, stderr=subprocess.PIPE, text=True)
     worker = worker_in_a_trial(process)
     assert worker != process.pid

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpad import runtime
+from mpad import inference
 from mpad.errors import InputError
 from mpad.scale import Predictor
 
@@ -94,8 +94,8 @@ def test_score_adds_columns_and_leaves_the_others_as_they_are(model, frame, frui
     rows = sorted(answered.collect())
     assert [(row.id, row.text, row.big) for row in rows] == sorted(map(tuple, frame.collect()), key=lambda row: row[0])
     texts = [row.text for row in rows]
-    assert [row.label for row in rows] == runtime.load(model).predict(texts).tolist()
-    assert np.allclose([row.probability for row in rows], runtime.load(model).predict_proba(texts).max(1))
+    assert [row.label for row in rows] == inference.load(model).predict(texts).tolist()
+    assert np.allclose([row.probability for row in rows], inference.load(model).predict_proba(texts).max(1))
     with pytest.raises(InputError, match="no column 'body' in this DataFrame .there are: id, text, big"):
         score(frame, model, text="body")
 
@@ -107,9 +107,9 @@ def test_a_udf_gives_a_struct(model, many, frame):
     assert len(rows) == 3000 and rows[0].asDict().keys() == {
         "text", "label", "class 1", "probability 1", "class 2", "probability 2"
     }  # fmt: skip
-    assert [row.label for row in rows] == runtime.load(model).predict([row.text for row in rows]).tolist()
+    assert [row.label for row in rows] == inference.load(model).predict([row.text for row in rows]).tolist()
     tagged = score(frame, many).select("text", "label").collect()
-    answers = runtime.load(many)
+    answers = inference.load(many)
     assert [row.label for row in tagged] == answers.labels.named(answers.predict([row.text for row in tagged]))
 
 
@@ -118,7 +118,7 @@ def test_a_predictor_goes_into_map_in_pandas_as_it_is(model, frame):
     columns = "text string, label string, probability double"
     answered = frame.select("text").mapInPandas(lambda batches: map(predict, batches), columns)
     rows = answered.collect()
-    assert [row.label for row in rows] == runtime.load(model).predict([row.text for row in rows]).tolist()
+    assert [row.label for row in rows] == inference.load(model).predict([row.text for row in rows]).tolist()
 
 
 def executors(port: int) -> list[int]:
@@ -158,5 +158,5 @@ def test_a_killed_executor_costs_nothing(model, spark, fruit_corpus, tmp_path):
     assert failed, "the job ended before an executor could be killed"
     answered = spark.read.parquet(str(tmp_path / "out")).orderBy("id").collect()
     assert [row.id for row in answered] == list(range(parts * each))
-    labels = runtime.load(model).predict(texts).tolist()
+    labels = inference.load(model).predict(texts).tolist()
     assert all(row.text == texts[row.id % 120] and row.label == labels[row.id % 120] for row in answered)

@@ -1,8 +1,8 @@
 import torch
 
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vocabulary import learn_vocabulary
 from mpad.sequence.batch import WordTensors, cut_sentences, pad
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import learn_vocabulary
 
 
 def test_words_of_chosen_documents_in_order():

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vocabulary import learn_vocabulary
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs
-from mpad.models.baselines import BASELINES, find_baseline
 from mpad.nn.dropout import DropoutCounter, set_dropout_counter
+from mpad.paper.networks.baselines import BASELINES, find_baseline
 from mpad.sequence.batch import WordTensors
 from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_shape, round_up
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import learn_vocabulary
 
 TEXTS = ["a b. c! d e f g a b", "", "b b", "c", "a. b. c. d.", "e f g e f g a"]
 READING_WORDS = [name for name, (network, _) in BASELINES.items() if not network.reads_trees]

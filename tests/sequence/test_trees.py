@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vocabulary import learn_vocabulary
 from mpad.errors import InputError
 from mpad.sequence.trees import TreeTensors, pack_trees, parse_tree, tree_words
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import learn_vocabulary
 
 WORKS = "(3 (2 It) (4 (2 really) (3 Works)))"
 

@@ -16,9 +16,9 @@ pytest.importorskip("prometheus_client", reason="needs the extra 'serve'")
 
 from starlette.testclient import TestClient
 
-from mpad import zoo
-from mpad._server.app import make_app
-from mpad._server.models import load_all
+from mpad.paper import zoo
+from mpad.server.app import make_app
+from mpad.server.models import load_all
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ def client(models):
 @contextmanager
 def running(*arguments, stdin=subprocess.DEVNULL):
     """`mpad serve` in a process of its own: (its address, the process)."""
-    command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "serve", *arguments, "--port", "0"]
+    command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "serve", *arguments, "--port", "0"]
     process = subprocess.Popen(command, stdin=stdin, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stderr.readline()

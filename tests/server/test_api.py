@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from tests.server.conftest import client_of
 
-from mpad import MPADClassifier, zoo
-from mpad._server.batching import Batcher
-from mpad._server.errors import Problem
-from mpad._server.limits import Limits
-from mpad._server.models import Scores, load_all
+from mpad import MPADClassifier
 from mpad.errors import InputError
+from mpad.paper import zoo
+from mpad.server.batching import Batcher
+from mpad.server.errors import Problem
+from mpad.server.limits import Limits
+from mpad.server.models import Scores, load_all
 
 TEXT = "He had the apple. It was not a saw!"
 ENDPOINTS = {"/predict": {"texts": TEXT}, "/explain": {"text": TEXT}, "/what-if": {"text": TEXT}}
@@ -197,7 +198,7 @@ def test_a_click_does_not_wait_for_a_long_explanation(models, monkeypatch):
 
 
 def test_too_many_explanations_are_told_to_come_back(models, monkeypatch):
-    monkeypatch.setattr("mpad._server.turns._MOST_WAITING", 0)
+    monkeypatch.setattr("mpad.server.turns._MOST_WAITING", 0)
     with client_of(models) as client:
         answer = client.post("/explain", json={"text": TEXT})
         assert answer.status_code == 503 and answer.headers["retry-after"] == "1"

@@ -77,7 +77,7 @@ def test_models_are_named_with_version_and_digest(client, folders):
 
 def test_many_labels_are_counted_one_by_one(fruit_corpus, tmp_path):
     from mpad import MPADClassifier
-    from mpad._server.models import load_all
+    from mpad.server.models import load_all
 
     texts, labels = fruit_corpus
     many = [[label, "all"] for label in labels]

@@ -406,8 +406,8 @@ def tagged_address(fruit_corpus, tmp_path_factory):
 
 
 def test_many_labels_are_corrected_one_by_one(browser, tagged_address, tmp_path):
-    from mpad._text.readers import read_documents
-    from mpad.runtime import load
+    from mpad.data.readers import read_documents
+    from mpad.inference import load
 
     address, folder = tagged_address
     texts = ["a ripe plum", "the drill of the drill", "the saw"]

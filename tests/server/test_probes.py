@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.server.conftest import client_of
 
-from mpad._server.tracing import read_trace
+from mpad.server.tracing import read_trace
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -25,7 +25,7 @@ def test_a_model_that_does_not_answer_is_not_ready_but_the_process_is_up(models,
             raise ValueError("a secret")
         go_on.wait(300)
 
-    monkeypatch.setattr("mpad._server.app._READY", 0.2)
+    monkeypatch.setattr("mpad.server.app._READY", 0.2)
     with client_of(models, key="sesame") as client:
         assert client.get("/readyz").status_code == 200  # without a key
         with monkeypatch.context() as patch:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.server.conftest import ask, client_of, running, until
 
-from mpad._server.models import load_all
+from mpad.server.models import load_all
 
 TEXT = "the apple and the pear and the plum"
 

@@ -69,7 +69,7 @@ def test_rubbish_on_the_socket_does_not_end_it(folders):
 
 
 def test_what_cannot_be_served_is_told(tmp_path, folders, capsys):
-    from mpad._cli.main import main
+    from mpad.cli.main import main
 
     for arguments, said in (
         ([str(tmp_path / "nothing")], "no such folder"),
@@ -160,7 +160,7 @@ def test_it_is_asked_for_by_its_own_name(folders):
 
 
 def test_a_port_that_is_taken_is_told_in_our_words(folders, capsys):
-    from mpad._cli.main import main
+    from mpad.cli.main import main
 
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.MonkeyPatch.context() as patch:
         port = str(taken.getsockname()[1])

@@ -3,7 +3,7 @@
 import pytest
 from tests.server.conftest import client_of
 
-from mpad._server.app import make_app
+from mpad.server.app import make_app
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
 pytestmark = pytest.mark.filterwarnings("ignore")

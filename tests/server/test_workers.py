@@ -114,7 +114,7 @@ def alive(pid):
 def test_a_model_that_cannot_be_loaded_is_told_once(tmp_path, folders):
     import subprocess
 
-    serve = [sys.executable, "-c", "from mpad._cli.main import main; main()", "serve", "--port", "0", "--workers", "3"]
+    serve = [sys.executable, "-c", "from mpad.cli.main import main; main()", "serve", "--port", "0", "--workers", "3"]
     result = subprocess.run([*serve, str(tmp_path / "nothing")], capture_output=True, text=True, timeout=600)
     assert result.returncode == 1 and result.stderr.count("\n") == 1 and "no such folder" in result.stderr
 

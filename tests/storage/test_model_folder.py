@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from mpad import MPADClassifier, runtime, zoo
-from mpad._storage.checksums import digest
-from mpad._storage.model_folder import check_destination
-from mpad._storage.model_formats import FORMAT
+from mpad import MPADClassifier
+from mpad import inference as runtime
 from mpad.errors import DamagedModel, InputError, MissingModelFile, MPADError, StoreError
+from mpad.paper import zoo
+from mpad.storage.checksums import digest
+from mpad.storage.model_folder import check_destination
+from mpad.storage.model_formats import FORMAT
 
 PROBES = ["an apple a day", "the hammer and the saw", "", "unseen words here. Two sentences!"]
 
@@ -71,7 +73,7 @@ def test_every_changed_byte_is_noticed(flat_folder):
     assert np.array_equal(*both(flat_folder))
 
 
-OLD = Path(__file__).parents[1] / "data" / "format-2"
+OLD = Path(__file__).parent / "format-2"
 
 
 @pytest.mark.parametrize("name", ["paper", "authors-clique"])
@@ -236,6 +238,6 @@ def test_a_file_larger_than_its_tensors_is_refused_before_it_is_read(flat_folder
             raise AssertionError("hashing 20 GB takes minutes")
         return digest(file)
 
-    monkeypatch.setattr("mpad._storage.model_folder.digest", read)
+    monkeypatch.setattr("mpad.storage.model_folder.digest", read)
     for error in both(flat_folder):
         assert isinstance(error, MPADError) and "more than its tensors can take" in str(error)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpad._text import compiled
-from mpad._text.tokenizer import KimTokenizer
-from mpad._text.vocabulary import Vocabulary, learn_vocabulary
+from mpad.text import compiled
+from mpad.text.tokenizer import KimTokenizer
+from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 
 pytestmark = pytest.mark.skipif(not compiled.there(), reason="the compiled passes were not built")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from mpad._text import contextual
-from mpad._text.contextual import Transformer, chosen_transformer, windows_of
-from mpad._text.tokenizer import KimTokenizer, as_tokenizer
 from mpad.errors import InputError, MissingExtra, StoreError
+from mpad.text import contextual
+from mpad.text.contextual import Transformer, chosen_transformer, windows_of
+from mpad.text.tokenizer import KimTokenizer, as_tokenizer
 
 transformers = pytest.importorskip("transformers", reason="the extra 'vectors'")
 SHORT = ["The apples saw the apple.", "A saw!", "", "saw", "é the apple — it's"]

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from mpad import MPADClassifier, runtime
-from mpad._text import distilled
-from mpad._text.distilled import auto_source, piece_vectors
-from mpad._text.tokenizer import KimTokenizer
-from mpad._text.vectors import compose_vectors, make_vectors
-from mpad._text.vocabulary import SPARE_ROWS, Vocabulary, learn_vocabulary
+from mpad import MPADClassifier
+from mpad import inference as runtime
 from mpad.errors import VectorFileError
+from mpad.text import distilled
+from mpad.text.distilled import auto_source, piece_vectors
+from mpad.text.tokenizer import KimTokenizer
+from mpad.text.vectors import compose_vectors, make_vectors
+from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, learn_vocabulary
 
 model2vec = pytest.importorskip("model2vec")
 

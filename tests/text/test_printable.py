@@ -1,6 +1,6 @@
 import pytest
 
-from mpad._text.printable import printable
+from mpad.text.printable import printable
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpad import MPADClassifier
-from mpad._text.tokenizer import as_tokenizer
+from mpad.text.tokenizer import as_tokenizer
 
 # Of each script a few ways to praise and to blame, and words that stand in both.
 TEXTS = {

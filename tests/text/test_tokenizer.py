@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpad._text.tokenizer import DOCUMENT_END, KimTokenizer, as_tokenizer
 from mpad.errors import InputError
+from mpad.text.tokenizer import DOCUMENT_END, KimTokenizer, as_tokenizer
 
 
 def clean_str(string: str) -> str:

@@ -4,8 +4,8 @@ import resource
 import numpy as np
 import pytest
 
-from mpad._text.vector_files import read_rows
 from mpad.errors import VectorFileError
+from mpad.text.vector_files import read_rows
 
 WORDS = ["the", "naïve", "fox"]
 ROWS = np.arange(12, dtype=np.float32).reshape(3, 4) / 8

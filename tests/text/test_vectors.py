@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vectors import load_vectors, random_vectors, train_vectors
-from mpad._text.vocabulary import SPARE_ROWS, Vocabulary
 from mpad.errors import VectorFileError
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vectors import load_vectors, random_vectors, train_vectors
+from mpad.text.vocabulary import SPARE_ROWS, Vocabulary
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vocabulary import SPARE_ROWS, Vocabulary, iterate_sentences, learn_vocabulary
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, iterate_sentences, learn_vocabulary
 
 KIM = as_tokenizer("kim")
 

@@ -1,6 +1,6 @@
 import torch
 
-from mpad._training.adam import Adam
+from mpad.training.adam import Adam
 
 
 def networks():

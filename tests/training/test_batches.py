@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from mpad._training.batches import DynamicBatches, StaticGraphBatches, Targets, table
-from mpad._training.examples import make_examples
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
+from mpad.training.batches import DynamicBatches, StaticGraphBatches, Targets, table
+from mpad.training.examples import make_examples
 
 GENERATOR = np.random.default_rng(0)
 TEXTS = [" ".join(f"w{k}" for k in GENERATOR.integers(0, 50, n)) for n in GENERATOR.integers(0, 40, 300)]

@@ -14,9 +14,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from mpad import MPADClassifier, ops, zoo
-from mpad._io import atomic
+from mpad import MPADClassifier, ops
 from mpad.errors import CheckpointError, StoreError
+from mpad.files import atomic
+from mpad.paper import zoo
 
 QUICK = {"vector_size": 16, "max_epochs": 6, "random_state": 0, "device": "cpu", "learning_rate": 0.01}
 
@@ -191,7 +192,7 @@ def test_the_command_line_survives_sigkill(fruit_corpus, tmp_path):
     data.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(*fruit_corpus, strict=True)))
 
     def fit(out, *more):
-        command = [sys.executable, "-c", "from mpad._cli.main import main; main()", "fit", str(data), "--out", str(out)]
+        command = [sys.executable, "-c", "from mpad.cli.main import main; main()", "fit", str(data), "--out", str(out)]
         options = ["--hidden", "16", "--max-epochs", "40", "--patience", "40", "--device", "cpu", *more]
         return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
 

@@ -6,15 +6,16 @@ import pytest
 import torch
 from tests.training.test_stack import tasks
 
-from mpad import MPADClassifier, zoo
-from mpad._training import loop
-from mpad._training.batches import StaticGraphBatches, StaticSequenceBatches
-from mpad._training.engine import Engine, find_engine
-from mpad._training.loop import train, train_in_turn
-from mpad.estimators.cross_validation import cross_validate
-from mpad.estimators.presets import PRESETS
-from mpad.models.baselines import BASELINES
+from mpad import MPADClassifier
+from mpad.estimator.presets import PRESETS
+from mpad.evaluate.cross_validation import cross_validate
 from mpad.nn.config import VARIANTS
+from mpad.paper import zoo
+from mpad.paper.networks.baselines import BASELINES
+from mpad.training import loop
+from mpad.training.batches import StaticGraphBatches, StaticSequenceBatches
+from mpad.training.engine import Engine, find_engine
+from mpad.training.loop import train, train_in_turn
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 READING_WORDS = [name for name, (network, _) in BASELINES.items() if not network.reads_trees]

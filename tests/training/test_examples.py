@@ -1,10 +1,10 @@
 import numpy as np
 import torch
 
-from mpad._training import examples as examples_module
-from mpad._training.examples import in_batches, make_examples
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
+from mpad.training import examples as examples_module
+from mpad.training.examples import in_batches, make_examples
 
 
 def test_documents_are_chosen_with_their_targets():

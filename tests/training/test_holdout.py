@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from mpad._training.holdout import hold_out
 from mpad.errors import InputError
+from mpad.training.holdout import hold_out
 
 
 def test_class_by_class():

@@ -3,11 +3,11 @@ import pytest
 import torch
 
 from mpad import MPADClassifier
-from mpad._training.config import TrainingConfig
-from mpad._training.engine import Engine
-from mpad._training.loop import shuffled_batches
-from mpad._training.loss import weighted_loss
 from mpad.errors import InputError, NotFinite
+from mpad.training.config import TrainingConfig
+from mpad.training.engine import Engine
+from mpad.training.loop import shuffled_batches
+from mpad.training.loss import weighted_loss
 
 
 def quick(**options):

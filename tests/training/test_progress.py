@@ -1,6 +1,6 @@
 import pytest
 
-from mpad._training.progress import EpochReport, epoch_bar
+from mpad.training.progress import EpochReport, epoch_bar
 
 REPORT = EpochReport(7, 200, 0.51234, 0.4, 0.87654, 1.239, is_best=True)
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from mpad._training.config import TrainingConfig
-from mpad._training.examples import make_examples
-from mpad._training.loop import train
-from mpad._training.stack import stack_models
-from mpad._training.task import Task
 from mpad.errors import InputError
-from mpad.estimators.presets import PRESETS
+from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.models.mpad import MPAD
 from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.training.config import TrainingConfig
+from mpad.training.examples import make_examples
+from mpad.training.loop import train
+from mpad.training.stack import stack_models
+from mpad.training.task import Task
 
 DEVICE = "cpu"
 

@@ -1,6 +1,6 @@
 import torch
 
-from mpad._training.stopping import BestWeights, EarlyStopping
+from mpad.training.stopping import BestWeights, EarlyStopping
 
 
 def test_best_by_accuracy_then_loss():

@@ -4,8 +4,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from mpad._pipeline.document_model import DocumentModel
-from mpad._pipeline.text_model import TextModel
 from mpad.errors import InputError
 from mpad.explain.assemble import assemble, optional
 from mpad.explain.document import TracedDocument, trace_document
@@ -15,6 +13,8 @@ from mpad.explain.occlusion import log_odds
 from mpad.explain.sequence import explain_by_attention
 from mpad.explain.units import OCCURRENCE, WORD_UNITS, check_unit
 from mpad.explain.weights import PartWeights
+from mpad.pipeline.document_model import DocumentModel
+from mpad.pipeline.text_model import TextModel
 
 _MANY_UNKNOWN = 0.3  # share of words that is worth a note
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._labels import Labels
-from mpad._text.tokenizer import Tokens
+from mpad.data.labels import Labels
 from mpad.explain.explanation import EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.weights import PartWeights, Weights
+from mpad.text.tokenizer import Tokens
 
 
 def optional(weights: Weights | None, n: int) -> list[float | None]:

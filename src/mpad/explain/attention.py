@@ -9,7 +9,7 @@ import numpy as np
 
 from mpad.explain.document import TracedDocument
 from mpad.explain.weights import PartWeights
-from mpad.runtime.answer import Answer
+from mpad.inference.answer import Answer
 
 
 def attention_weights(document: TracedDocument, output: Answer) -> PartWeights:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpad._pipeline.document_model import DocumentModel
 from mpad.explain import explain
 from mpad.explain.explanation import Explanation, shown
+from mpad.pipeline.document_model import DocumentModel
 
 _CONTEXT = 30  # characters on each side of an example
 

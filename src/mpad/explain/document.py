@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._pipeline.document_model import DocumentModel
-from mpad._text.tokenizer import Tokens
-from mpad._text.vocabulary import EncodedCorpus
 from mpad.errors import InputError
 from mpad.graph.build import build_graphs
 from mpad.graph.features import node_means, nodes_of_words
 from mpad.graph.packed import PackedGraphs
+from mpad.pipeline.document_model import DocumentModel
+from mpad.text.tokenizer import Tokens
+from mpad.text.vocabulary import EncodedCorpus
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._pipeline.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.document import trace_document
+from mpad.pipeline.document_model import DocumentModel
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._pipeline.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.explain.document import TracedDocument, trace_document
 from mpad.explain.methods import check_method, weigh
 from mpad.explain.units import WORD, WORD_UNITS, Parts, check_unit
 from mpad.explain.weights import PartWeights
+from mpad.pipeline.document_model import DocumentModel
 
 SHARES = np.linspace(0.0, 1.0, 11)
 _RANDOM_ORDERS = 5

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unicodedata import bidirectional
 
-from mpad._extras import require
 from mpad.explain.colour import AGAINST, FAINT, FOR, largest, strength
 from mpad.explain.excerpt import strongest_places
 from mpad.explain.explanation import Explanation, shown
 from mpad.explain.layout import Drawing, draw
+from mpad.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

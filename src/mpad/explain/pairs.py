@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._pipeline.document_model import DocumentModel
 from mpad.errors import InputError
 from mpad.graph.packed import with_edges
-from mpad.graph.potentials import part_documents
+from mpad.linear.potentials import part_documents
+from mpad.pipeline.document_model import DocumentModel
 
 Floats = NDArray[np.float64]
 

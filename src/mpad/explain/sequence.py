@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from mpad._pipeline.text_model import TextModel
 from mpad.errors import InputError
 from mpad.explain.assemble import assemble
 from mpad.explain.explanation import Explanation
 from mpad.explain.weights import PartWeights
+from mpad.pipeline.text_model import TextModel
 
 
 def explain_by_attention(model: TextModel, text: str, column: int | None) -> Explanation:

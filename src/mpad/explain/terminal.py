@@ -8,10 +8,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from mpad._text.printable import printable
 from mpad.explain.colour import largest, mixed, strength
 from mpad.explain.excerpt import strongest_places
 from mpad.explain.explanation import EdgeWeight, Explanation, WordWeight, shown
+from mpad.text.printable import printable
 
 _FAINT = 0.08  # weights below this share of the strongest stay uncoloured
 _DARK = (24, 24, 27)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad import runtime
-from mpad._extras import require
-from mpad._labels import Labels, as_labels, as_lists
-from mpad._text.tokenizer import Tokenizer
+from mpad import inference
+from mpad.data.labels import Labels, as_labels, as_lists
 from mpad.export.onnx_folder import MODEL, onnx_inputs
+from mpad.extras import require
+from mpad.text.tokenizer import Tokenizer
 
 Doubles = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def check_model(
     folder: Path, texts: Sequence[str], labels: Sequence[Any], tokenizer: str | Tokenizer | None = None
 ) -> Checked:
     """A model folder, answered by the NumPy runtime."""
-    pipeline = runtime.load(folder, tokenizer)
+    pipeline = inference.load(folder, tokenizer)
     return _checked(folder, pipeline.labels, pipeline.logits, texts, labels)
 
 
@@ -47,7 +47,7 @@ def check_onnx(
     folder: Path, out: Path, texts: Sequence[str], labels: Sequence[Any], tokenizer: str | Tokenizer | None = None
 ) -> Checked:
     """What `export_onnx` wrote, answered by ONNX Runtime; mpad reads the text."""
-    pipeline = runtime.load(folder, tokenizer)
+    pipeline = inference.load(folder, tokenizer)
     session = require("onnxruntime", extra="onnx").InferenceSession(str(out / MODEL))
     names = [one.name for one in session.get_inputs()]
 

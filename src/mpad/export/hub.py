@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mpad._extras import require
-from mpad._storage.model_folder import FILES, ModelFiles, open_model
 from mpad.errors import InputError, MissingModelFile, StoreError
+from mpad.extras import require
+from mpad.storage.model_folder import FILES, ModelFiles, open_model
 
 CARD = "README.md"  # not among the checksums: whoever owns the repository may edit it
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")

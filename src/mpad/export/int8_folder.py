@@ -3,8 +3,9 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from mpad._storage.int8 import quantised, wide_tables
-from mpad._storage.model_folder import (
+from mpad.errors import InputError
+from mpad.storage.int8 import quantised, wide_tables
+from mpad.storage.model_folder import (
     TABLES,
     VOCABULARY,
     ModelFiles,
@@ -14,8 +15,7 @@ from mpad._storage.model_folder import (
     write_json,
     write_tensors,
 )
-from mpad._storage.model_formats import FORMAT
-from mpad.errors import InputError
+from mpad.storage.model_formats import FORMAT
 
 
 def export_int8(folder: str | Path, out: str | Path) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mpad._extras import require
+from mpad.extras import require
 
 OPSET, IR_VERSION = 18, 9  # of 2023: ONNX Runtime 1.17 and newer read both
 FLOAT = 1  # ONNX's number of float32

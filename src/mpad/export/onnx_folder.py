@@ -5,7 +5,7 @@ preprocessing.json   how text becomes graphs: tokenizer, unknown words, edges; t
 vocabulary.json      the words, in the order of their ids
 
 A batch of documents is one graph with many components, as `graph.batch` makes it, so that any number of documents of
-any length fits. What is answered is what `runtime.load` answers.
+any length fits. What is answered is what `inference.load` answers.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -16,11 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad import runtime
-from mpad._io import atomic
-from mpad._io.safe_json import read_json
-from mpad._storage.model_folder import VOCABULARY, write_json
-from mpad._text.tokenizer import (
+from mpad import inference
+from mpad._version import __version__
+from mpad.errors import InputError
+from mpad.export.onnx_builder import FLOAT, NUMBERS, Builder
+from mpad.export.onnx_network import BatchInputs, PieceInputs, batch_inputs, mean_logits, piece_inputs
+from mpad.export.onnx_potentials import linear_logits
+from mpad.files import atomic
+from mpad.files.safe_json import read_json
+from mpad.graph.packed import PackedGraphs
+from mpad.storage.model_folder import VOCABULARY, write_json
+from mpad.text.tokenizer import (
     KIM_KEPT,
     KIM_SET_APART,
     ONE_FORM,
@@ -29,13 +35,7 @@ from mpad._text.tokenizer import (
     Tokenizer,
     UnicodeTokenizer,
 )
-from mpad._text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS, Vocabulary
-from mpad._version import __version__
-from mpad.errors import InputError
-from mpad.export.onnx_builder import FLOAT, NUMBERS, Builder
-from mpad.export.onnx_network import BatchInputs, PieceInputs, batch_inputs, mean_logits, piece_inputs
-from mpad.export.onnx_potentials import linear_logits
-from mpad.graph.packed import PackedGraphs
+from mpad.text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS, Vocabulary
 
 MODEL, RULES = "model.onnx", "preprocessing.json"
 _FORMAT = 1
@@ -56,9 +56,9 @@ def export_onnx(
     folder: str | Path,
     out: str | Path,
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
-) -> runtime.Pipeline:
+) -> inference.Pipeline:
     """Write the model of a folder as ONNX to another; the model that was read."""
-    pipeline = runtime.load(folder, tokenizer)
+    pipeline = inference.load(folder, tokenizer)
     if pipeline.transformer is not None:
         raise InputError(
             f"{folder}: its features come from a transformer, which ONNX cannot have: fit with features='words'"
@@ -70,7 +70,7 @@ def export_onnx(
     return pipeline
 
 
-def write_onnx(pipeline: runtime.Pipeline, path: Path) -> list[str]:
+def write_onnx(pipeline: inference.Pipeline, path: Path) -> list[str]:
     """Write a model's numbers and equations as ONNX; the names of its inputs."""
     g, labels = Builder(), pipeline.labels
     batch = batch_inputs(g)
@@ -110,7 +110,7 @@ def onnx_inputs(graphs: PackedGraphs) -> dict[str, NDArray[Any]]:
     }
 
 
-def _word_vectors(g: Builder, pipeline: runtime.Pipeline, batch: BatchInputs, pieces: PieceInputs | None) -> str:
+def _word_vectors(g: Builder, pipeline: inference.Pipeline, batch: BatchInputs, pieces: PieceInputs | None) -> str:
     """The vector of each node; of a new word, the mean of its pieces'."""
     table = g.constant(pipeline.network.vectors, None)
     known = g("Cast", g("Gather", table, batch.words), to=FLOAT)
@@ -120,7 +120,7 @@ def _word_vectors(g: Builder, pipeline: runtime.Pipeline, batch: BatchInputs, pi
     return g("Where", g("Unsqueeze", pieces.new, g.constant([1], np.int64)), new, known)
 
 
-def _rules(pipeline: runtime.Pipeline, inputs: list[str]) -> dict[str, Any]:
+def _rules(pipeline: inference.Pipeline, inputs: list[str]) -> dict[str, Any]:
     """All that is needed to make the inputs of text, and to read the answer."""
     return {
         "format": _FORMAT,

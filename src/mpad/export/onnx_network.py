@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mpad._text.vocabulary import SPARE_ROWS
 from mpad.export.onnx_builder import FLOAT, Builder
+from mpad.inference.answer import Floats
+from mpad.inference.fold import FoldedLevel, Read, Step, Weights, fold_level, linear
+from mpad.inference.maps import Affine
 from mpad.nn.config import MPADConfig
-from mpad.runtime.answer import Floats
-from mpad.runtime.fold import FoldedLevel, Read, Step, Weights, fold_level, linear
-from mpad.runtime.maps import Affine
+from mpad.text.vocabulary import SPARE_ROWS
 
 Aggregate = Callable[[str], str]  # D⁻¹ A x
 

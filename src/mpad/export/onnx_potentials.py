@@ -4,7 +4,7 @@ import numpy as np
 
 from mpad.export.onnx_builder import FLOAT, Builder
 from mpad.export.onnx_network import BatchInputs, PieceInputs
-from mpad.graph.potentials import Potentials, both_classes, pair_keys
+from mpad.linear.potentials import Potentials, both_classes, pair_keys
 
 _SMALLEST = 1e-9
 

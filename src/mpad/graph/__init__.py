@@ -9,12 +9,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from mpad._text.tokenizer import as_tokenizer
-from mpad._text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.export import from_networkx, to_networkx, to_pyg, to_scipy
 from mpad.graph.packed import PackedGraphs
+from mpad.text.tokenizer import as_tokenizer
+from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 
 __all__ = [
     "GraphConfig",

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._text.vocabulary import EncodedCorpus
 from mpad.errors import InputError
 from mpad.graph.packed import Array, PackedGraphs, concatenate
+from mpad.text.vocabulary import EncodedCorpus
 
 _CHUNK = 1 << 17  # words built together: the keys stay in cache
 _MOST_PAIRS = 1 << 25  # of words, made together: a quarter of a gigabyte

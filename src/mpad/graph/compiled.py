@@ -6,7 +6,7 @@ from ctypes import c_long
 import torch
 from torch import Tensor
 
-from mpad import _native as native
+from mpad.kernels import native
 
 _CORPUS = (
     "words",

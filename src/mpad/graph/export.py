@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpad._extras import require
-from mpad._text.vocabulary import Vocabulary
 from mpad.errors import InputError
+from mpad.extras import require
 from mpad.graph.packed import PackedGraphs
+from mpad.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from mpad._io.cache import cache_folder, make_private
-from mpad._io.progress import slow_bar
-from mpad._text.contextual import Transformer
-from mpad._text.tokenizer import Tokenizer
-from mpad._text.vocabulary import EncodedCorpus
+from mpad.files.cache import cache_folder, make_private
+from mpad.files.progress import slow_bar
 from mpad.graph.packed import PackedGraphs
+from mpad.text.contextual import Transformer
+from mpad.text.tokenizer import Tokenizer
+from mpad.text.vocabulary import EncodedCorpus
 
 _CHUNK = 1 << 13  # words that are read together, a second or two of work
 _IN_MEMORY = 1 << 30  # bytes; features that take more are a file, mapped into memory

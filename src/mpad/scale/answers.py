@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad._storage.model_folder import read_kind
-from mpad._text.tokenizer import Tokenizer
 from mpad.errors import InputError
-from mpad.graph.potentials import count_words
+from mpad.linear.potentials import count_words
 from mpad.registry import find_kind
+from mpad.storage.model_folder import read_kind
+from mpad.text.tokenizer import Tokenizer
 
 Kind = Literal["string", "int64", "double", "bool", "strings"]  # of a column; "strings": a list in each cell
 Decide = Callable[[list[str]], tuple[list[Any], NDArray[np.float64] | None]]  # labels as people write them, certainty
@@ -102,11 +102,11 @@ def load_answerer(folder: Path, asked: Asked, device: str = "cpu", tokenizer: Ow
     """Read a model folder; on a CPU by NumPy alone, where its model can be."""
     entry = find_kind(read_kind(folder))
     if device == "cpu" and entry is not None and entry.without_torch:  # torch alone takes two seconds to import
-        from mpad import runtime
+        from mpad import inference
 
-        return _by_pipeline(runtime.load(folder, tokenizer), asked)
-    from mpad import zoo
-    from mpad.estimators.text_classifier import TextClassifier
+        return _by_pipeline(inference.load(folder, tokenizer), asked)
+    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.paper import zoo
 
     result = zoo.load(folder, device, tokenizer)
     if isinstance(result, TextClassifier):

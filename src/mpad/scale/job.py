@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mpad._io.archives import PACKED
-from mpad._io.atomic import clear_temporary, temporary_files
-from mpad._text.readers import matching_files
-from mpad._text.tables import KINDS
+from mpad.data.readers import matching_files
+from mpad.data.tables import KINDS
 from mpad.errors import InputError, MPADError, StoreError
+from mpad.files.archives import PACKED
+from mpad.files.atomic import clear_temporary, temporary_files
 from mpad.scale.answers import Asked
 from mpad.scale.predictor import answerer_of, model_digest
 from mpad.scale.shards import open_shard, read_key, write_answers

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpad._storage.checksums import SUMS, digest, read_small
 from mpad.errors import InputError, StoreError
 from mpad.scale.answers import Answerer, Asked, Kind, OwnTokenizer, load_answerer
+from mpad.storage.checksums import SUMS, digest, read_small
 
 if TYPE_CHECKING:
     import pyarrow

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mpad._extras import require
-from mpad._io.atomic import temporary_files
 from mpad.errors import EngineError
+from mpad.extras import require
+from mpad.files.atomic import temporary_files
 from mpad.scale.job import Job, Outcome, Task
 from mpad.scale.shards import count_rows
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mpad.errors import EngineError
-from mpad.estimators.tuning import Comparison, Runner, Scores
+from mpad.evaluate.tuning import Comparison, Runner, Scores
 from mpad.scale.ray import cluster
 
 _RETRIES = 3  # of a trial whose worker was killed

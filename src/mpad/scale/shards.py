@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from mpad._io.archives import streams, unpacked
-from mpad._io.atomic import replacing
-from mpad._text.readers import KNOWN_NAMES, text_cell, text_column
-from mpad._text.tables import Absent, Table, kind_of, open_table
+from mpad.data.readers import KNOWN_NAMES, text_cell, text_column
+from mpad.data.tables import Absent, Table, kind_of, open_table
 from mpad.errors import DataFileError
+from mpad.files.archives import streams, unpacked
+from mpad.files.atomic import replacing
 from mpad.scale.answers import Answerer
 from mpad.scale.predictor import arrow_columns, arrow_fields, as_filled
 
@@ -105,7 +105,7 @@ def _parquet(path: Path, text: str | None) -> Shard:
 
 
 def _table(path: Path, text: str | None) -> Shard:
-    """Rows of CSV, JSON lines and the like, by the rules of `mpad._text.tables`."""
+    """Rows of CSV, JSON lines and the like, by the rules of `mpad.data.tables`."""
 
     def opened() -> Table:
         return open_table(path, [] if text is None else [text], KNOWN_NAMES, streamed=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
-from mpad._extras import require
 from mpad.errors import InputError
+from mpad.extras import require
 from mpad.scale.answers import Kind
 from mpad.scale.predictor import Predictor
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpad._text.vocabulary import EncodedCorpus
 from mpad.graph.batch import members
+from mpad.text.vocabulary import EncodedCorpus
 
 LONGEST_SENTENCE = 60  # words; what is longer is cut
 

@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpad._text.tokenizer import TOKENIZERS, CallableTokenizer
-from mpad._text.vocabulary import EncodedCorpus
 from mpad.errors import InputError
 from mpad.graph.batch import members
+from mpad.text.tokenizer import TOKENIZERS, CallableTokenizer
+from mpad.text.vocabulary import EncodedCorpus
 
 TREE_WORDS = "mpad.sequence.trees:tree_words"  # the tokenizer of models that read trees
 _PIECE = re.compile(r"[()]|[^\s()]+")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpad import _native as native
+from mpad.kernels import native
 from mpad.ops.dispatch import PLAIN
 
 

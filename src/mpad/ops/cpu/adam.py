@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mpad import _native as native
+from mpad.kernels import native
 from mpad.ops.adam import BETA1, BETA2, EPSILON
 from mpad.ops.cpu import call, takes
 

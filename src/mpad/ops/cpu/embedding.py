@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mpad import _native as native
+from mpad.kernels import native
 from mpad.ops.cpu import by_rows, call, library, takes
 from mpad.ops.cpu.workspace import allocate, markers
 from mpad.ops.embedding import _64_BITS, FIRST, GOLDEN, SECOND, DropoutState, Words

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mpad import _native as native
+from mpad.kernels import native
 from mpad.ops.cpu import by_rows, call, contiguous, library, takes, wants_gradient
 from mpad.ops.cpu.workspace import allocate, scratch
 from mpad.ops.graph import Graph, SentenceGraph, WordGraph

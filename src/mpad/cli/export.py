@@ -1,0 +1,95 @@
+"""`mpad export`: a model in another form."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpad.cli.inputs import (
+    Force,
+    LabelColumns,
+    ModelFolder,
+    OwnTokenizer,
+    Separator,
+    TextColumn,
+    labelled,
+    remembered_columns,
+    remembered_separator,
+)
+from mpad.cli.output import Format, FormatOption, check_new, print_rows
+
+if TYPE_CHECKING:
+    from mpad.export.check import Checked
+
+
+def run(
+    model: ModelFolder,
+    onnx: Annotated[
+        Path | None, typer.Option("--onnx", help="Folder to write for ONNX Runtime: model.onnx and how to read text.")
+    ] = None,
+    int8: Annotated[
+        Path | None, typer.Option("--int8", help="Folder to write the model to with word vectors of 8 bits.")
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option("--check", help="Labelled DATA: print size, speed and accuracy before and after.")
+    ] = None,
+    text: TextColumn = None,
+    label: LabelColumns = None,
+    separator: Separator = None,
+    form: FormatOption = Format.table,
+    tokenizer: OwnTokenizer = None,
+    force: Force = False,
+) -> None:
+    """Write a model in another form: for ONNX Runtime, or smaller.
+
+    Example: `mpad export my-model --onnx my-model-onnx`
+
+    Example: `mpad export my-model --int8 my-small-model --check test.csv`
+
+    What --int8 writes is a model folder like any other. What --onnx writes needs neither mpad nor torch: see
+    docs/how-to/onnx.md.
+    """
+    if onnx is None and int8 is None:
+        raise typer.BadParameter("name a folder to write: --onnx OUT or --int8 OUT", param_hint="--onnx, --int8")
+    _check_before(model, onnx, int8, check)
+    for out in (onnx, int8):
+        check_new(out, force)
+    known = remembered_columns(model)
+    sign = separator or remembered_separator(model)
+    texts, labels = ([], []) if check is None else labelled(check, text, label, "test", sign, known)
+    from mpad.export.check import check_model, check_onnx
+    from mpad.export.int8_folder import export_int8
+    from mpad.export.onnx_folder import export_onnx
+
+    rows = [("before", check_model(model, texts, labels, tokenizer))] if texts else []
+    if onnx is not None:
+        export_onnx(model, onnx, tokenizer)
+        typer.echo(f"wrote {onnx}", err=True)
+        rows += [("onnx", check_onnx(model, onnx, texts, labels, tokenizer))] if texts else []
+    if int8 is not None:
+        tables = export_int8(model, int8)
+        typer.echo(f"wrote {int8} (8 bits: {', '.join(tables) or 'none, all tables are narrow'})", err=True)
+        rows += [("int8", check_model(int8, texts, labels, tokenizer))] if texts else []
+    if rows:
+        _show(rows, form)
+
+
+def _check_before(model: Path, onnx: Path | None, int8: Path | None, check: str | None) -> None:
+    """What is missing or wrong is said before anything is read or written."""
+    from mpad.errors import InputError
+    from mpad.extras import require
+
+    for out in (onnx, int8):
+        if out is not None and out.resolve() == model.resolve():
+            raise InputError(f"{out}: is the model itself; name another folder")
+    for module in [] if onnx is None else ["onnx"] if check is None else ["onnx", "onnxruntime"]:
+        require(module, extra="onnx")
+
+
+def _show(rows: "list[tuple[str, Checked]]", form: Format) -> None:
+    before = rows[0][1]
+    columns = ["form", "megabytes", "documents/s", before.measure, "largest difference", "answers changed"]
+    shown: list[list[Any]] = [
+        [name, one.megabytes, round(one.speed), one.quality, *one.differs_from(before)] for name, one in rows
+    ]
+    print_rows(columns, shown, form)

@@ -1,0 +1,66 @@
+"""`mpad info`: what is in a model folder."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mpad.cli.inputs import OwnTokenizer
+from mpad.cli.output import Format, print_rows
+from mpad.cli.output import as_json as as_json_line
+from mpad.errors import MissingExtra
+
+
+def run(
+    model: Annotated[Path | None, typer.Argument(help="Folder of a fitted model; none: this installation.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    tokenizer: OwnTokenizer = None,
+) -> None:
+    """Describe a fitted model: classes, vocabulary, network, format, when and on what it was trained, and how well.
+
+    Without a model: versions, and what computes here (compiled or plain code, threads, GPU, precision).
+
+    Example: `mpad info my-model`
+
+    Example: `mpad info`
+    """
+    if model is None:
+        from mpad.environment import environment
+
+        _show(dict(environment()), "this installation", as_json)
+        return
+    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.paper import zoo
+    from mpad.storage.model_folder import open_model
+
+    files = open_model(model, lambda files: files)
+    checked = "none: written before there were any" if files.sums is None else f"right, of {len(files.sums)} files"
+    facts: dict[str, Any] = {"format": files.config["format"], "written by": f"mpad {files.config['mpad']}"}
+    facts |= {"checksums": checked, **{name.replace("_", " "): value for name, value in files.card().items()}}
+    try:
+        loaded = zoo.load(model, "cpu", tokenizer)
+    except MissingExtra as error:
+        facts |= {"model": files.kind, "note": str(error)}
+    else:
+        if isinstance(loaded, TextClassifier):
+            own = {"preset": getattr(loaded, "preset", None), "best epoch": loaded.best_epoch_}
+            facts = {**loaded.model_.summary(), **own, **facts}
+        else:
+            classes = [str(label) for label in loaded.classes_]
+            facts = {"model": loaded.kind, "classes": classes, **loaded.get_params(), **facts}
+    size = sum(file.stat().st_size for file in model.iterdir() if file.is_file())
+    facts["megabytes"] = round(size / 1e6, 2)
+    _show(facts, str(model), as_json)
+
+
+def _show(facts: dict[str, Any], title: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(as_json_line(facts))
+        return
+    print_rows(["", title], [[name, _in_words(value)] for name, value in facts.items()], Format.table)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) if all(isinstance(one, str) for one in value) else f"{len(value):,}"
+    return str(value)

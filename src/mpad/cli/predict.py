@@ -1,0 +1,190 @@
+"""`mpad predict`: label new documents."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpad.cli.engine import Address, Engine, EngineOption
+from mpad.cli.inputs import Force, ModelFolder, OwnTokenizer, TextColumn, one_column, remembered_columns, rows_of
+from mpad.cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
+from mpad.data.readers import ReadColumns, choose_columns
+from mpad.errors import InputError, StoreError
+from mpad.text.printable import printable
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from mpad.scale.answers import Asked
+    from mpad.scale.job import Job, Outcome, Task
+
+
+def run(
+    model: ModelFolder,
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A data file, a document in quotes, or - for standard input, one document per line; with OUT, also a "
+            "pattern in quotes or a folder of data files."
+        ),
+    ] = "-",
+    out: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder for a Parquet file per file of DATA; or a file, as with --out.", show_default=False
+        ),
+    ] = None,
+    out_file: OutFile = None,
+    force: Force = False,
+    spreadsheet: Spreadsheet = False,
+    text: TextColumn = None,
+    form: FormatOption = Format.table,
+    proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="Print that many of the likeliest classes.")] = None,
+    reject_below: Annotated[
+        float | None, typer.Option(min=0, max=1, help="No label where its probability is below that.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Of many labels, give those above that, not above their own.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu answers by NumPy alone; cuda or auto wait for torch.")] = "cpu",
+    tokenizer: OwnTokenizer = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="With OUT: processes, one file each at a time. As many as cores if not given."),
+    ] = None,
+    engine: EngineOption = Engine.local,
+    address: Address = None,
+) -> None:
+    """Label documents: one row each, in their order. As CSV or JSON lines, with all columns that they came with.
+
+    Example: `mpad predict my-model new.csv --out labels.csv`
+
+    Example: `mpad predict my-model "a moving film"`
+
+    Example: `echo "a moving film" | mpad predict my-model`
+
+    Example: `tail -f log.txt | mpad predict my-model --format jsonl`
+
+    Example: `mpad predict my-model new.csv --top 3`
+
+    Example: `mpad predict my-model 'in/*.parquet' answers --workers 8`
+
+    Example: `mpad predict my-model 'in/*.parquet' answers --engine ray --address 10.0.0.1:6379`
+
+    Into a folder, each file is streamed, and its answers appear when they are whole; the same command again skips files
+    that are done by the same model with the same settings. Files that cannot be read are named, and the others done.
+    """
+    from mpad.scale.answers import Asked, load_answerer
+    from mpad.scale.predictor import name_beside
+
+    asked = Asked(proba, top, reject_below, threshold)
+    if out is not None and out_file is None and out.suffix and not out.is_dir():
+        out, out_file = None, out
+    check_out(out_file, force)
+    remembered = remembered_columns(model)
+    if out is not None:
+        if out_file is not None or form is not Format.table or device != "cpu" or data == "-":
+            raise InputError(
+                "a folder gets Parquet files, predicted on a CPU: leave out --format, --out, --device and -"
+            )
+        if address is not None and engine is Engine.local:
+            raise InputError("--address is for --engine ray")
+        _into_folder(model, data, out, text, remembered, asked, tokenizer, (engine, workers, address))
+        return
+    if workers is not None or engine is not Engine.local or address is not None:
+        raise InputError("--workers, --engine and --address need a folder to write to: mpad predict MODEL DATA OUT")
+    stream = rows_of(data, text, remembered)
+    answerer = load_answerer(model, asked, device, tokenizer)
+    at, whole = stream.text_at, form is not Format.table or out_file is not None
+    own = [name_beside(name, stream.names if whole else ()) for name in answerer.fields]
+
+    def answered() -> Iterator[list[Any]]:
+        from mpad.cli.progress import watched
+
+        for chunk in watched(stream.chunks, stream.total):
+            columns = answerer.answer([str(row[at]) for row in chunk])
+            if answerer.many and not as_lists:
+                columns[0] = [", ".join(labels) for labels in columns[0]]
+            for row, answer in zip(chunk, zip(*columns, strict=True), strict=True):
+                yield [*row, *answer] if whole else [*answer, row[at]]
+            sys.stdout.flush()
+
+    as_lists = form is Format.jsonl if out_file is None else out_file.suffix.lower() in (".jsonl", ".parquet")
+    names = [*stream.names, *own] if whole else [*own, "text"]
+    show_rows(names, answered(), form, out_file, spreadsheet)
+    _show_known_words(answerer.words)
+
+
+def _show_known_words(words: "Counter[str]") -> None:
+    total, known = words["all"], words["all"] - words["unknown"]
+    if words["empty"]:
+        typer.echo(
+            f"warning: the model reads no word of {words['empty']:,} documents; their label means nothing", err=True
+        )
+    if total:
+        typer.echo(f"the model knows {known:,} of {total:,} words ({100 * known / total:.0f} %)", err=True)
+
+
+def _into_folder(
+    model: Path,
+    data: str,
+    out: Path,
+    text: list[str] | None,
+    remembered: ReadColumns,
+    asked: "Asked",
+    tokenizer: str | None,
+    how: tuple[Engine, int | None, str | None],
+) -> None:
+    """Predict files into a folder, a Parquet file each."""
+    from mpad.scale.job import make_job, make_tasks
+
+    column = one_column(text, "--text") or remembered.text
+    tasks = make_tasks(data, out)
+    first = choose_columns(tasks[0].source, one_column(text, "--text"), None, False, remembered)
+    if first is not None and column != first.text:
+        column = None  # the files have other names than the training data: guessed for each
+    job = make_job(model, column, asked, tokenizer)
+    _score(job, tasks, lambda left: _outcomes(job, left, *how))
+
+
+def _outcomes(
+    job: "Job", tasks: "list[Task]", engine: Engine, workers: int | None, address: str | None
+) -> "Iterator[Outcome]":
+    if engine is Engine.ray:
+        from mpad.scale import ray
+
+        return ray.score_files(job, tasks, workers, address)
+    from mpad.inference.parallel import cores
+    from mpad.scale import pool
+
+    return pool.score_files(job, tasks, workers or cores())
+
+
+def _score(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Task]], Iterator[Outcome]]") -> None:
+    """Score what is left to do, and say what came of it."""
+    left = [task for task in tasks if not job.is_done(task)]
+    folder = tasks[0].out.parent
+    if len(left) < len(tasks):
+        typer.echo(f"{len(tasks) - len(left):,} of {len(tasks):,} files are done already in {folder}", err=True)
+    older = sum(task.out.exists() for task in left)
+    if older:
+        said = f"{older:,} files of answers in {folder} are of another model, other settings or other documents"
+        typer.echo(f"{said}, and are replaced", err=True)
+    rows, failed = 0, 0
+    from mpad.cli.progress import file_bar
+
+    with file_bar(len(left)) as advance:
+        for outcome in outcomes(left) if left else ():
+            if outcome.fatal:
+                raise StoreError(outcome.error)
+            advance(outcome.rows)
+            rows += outcome.rows
+            if outcome.error is not None:
+                failed += 1
+                typer.echo(f"mpad: {printable(' '.join(outcome.error.split()))}", err=True)
+    typer.echo(f"{len(left) - failed:,} files with {rows:,} rows written to {folder}", err=True)
+    if failed:
+        raise InputError(f"{failed:,} of {len(tasks):,} files could not be scored; put them right and run this again")

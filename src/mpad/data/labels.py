@@ -1,0 +1,306 @@
+"""What people call classes ↔ columns of the network's answer.
+
+Two kinds of task: one label a document (softmax over the classes), and many labels a document, given as lists of labels
+or as a binary indicator matrix (one sigmoid a column).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.data.columns import as_list, column_names
+from mpad.errors import InputError, NotFinite
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The classes of a task, in the order of the network's outputs."""
+
+    classes: NDArray[Any]  # (n_classes,)
+    multilabel: bool = False
+    thresholds: NDArray[np.float64] | None = None  # of many labels: a label is given above this probability, else ½
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_scores(self) -> int:
+        """Scores that a linear model gives: one a class; where a document has one of two classes, one tells both."""
+        return 1 if len(self) == 2 and not self.multilabel else len(self)
+
+    def encode(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Labels → class numbers (n,), or the indicator matrix as floats (n, n_classes)."""
+        if self.multilabel:
+            if _are_lists(y):
+                y = self._indicators(y)
+            if y.shape[1:] != (len(self),):
+                raise InputError(f"expected labels of shape (documents, {len(self)}), found {y.shape}")
+            return y.astype(np.float32)
+        number = np.searchsorted(self.classes, y).clip(max=len(self) - 1)
+        unknown = self.classes[number] != y
+        if unknown.any():
+            raise InputError(
+                f"label '{y[unknown][0]}' is not among the model's classes ({', '.join(map(str, self.classes))})"
+            )
+        return number.astype(np.int64)
+
+    def _indicators(self, y: NDArray[Any]) -> NDArray[Any]:
+        place = {label: column for column, label in enumerate(self.classes.tolist())}
+        unknown = sorted({str(label) for row in y for label in row if label not in place})
+        if unknown:
+            raise InputError(f"label '{unknown[0]}' is not among the model's classes ({', '.join(map(str, place))})")
+        matrix = np.zeros((len(y), len(self)), np.int64)
+        for number, row in enumerate(y):
+            matrix[number, [place[label] for label in row]] = 1
+        return matrix
+
+    def as_predicted(self, y: Any) -> Any:
+        """True labels in the form that `predict` gives: of many labels a document, indicators (n, n_classes)."""
+        return self.encode(as_labels(y)).astype(np.int64) if self.multilabel else y
+
+    def named(self, decided: NDArray[Any]) -> list[Any]:
+        """Decisions as people write them: a label each; of many labels a document, a list of each."""
+        names = self.classes.tolist()
+        if not self.multilabel:
+            return list(decided.tolist())
+        return [[name for name, on in zip(names, row, strict=True) if on] for row in decided.tolist()]
+
+    def probabilities(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Logits → probabilities: rows that sum to 1, or one independent probability a label."""
+        _check_finite(logits)
+        scores = logits.astype(np.float64)
+        if self.multilabel:
+            return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores, -500, 500))))
+        scores -= scores.max(axis=1, keepdims=True)
+        exponential = np.exp(scores)
+        return np.asarray(exponential / exponential.sum(axis=1, keepdims=True))
+
+    def decide(self, logits: NDArray[np.float32]) -> NDArray[Any]:
+        """Logits → labels: the likeliest class, or every label with a probability above its threshold."""
+        _check_finite(logits)
+        if self.multilabel:
+            return (logits > self._least_logits).astype(np.int64)
+        return np.asarray(self.classes[logits.argmax(axis=1)])
+
+    @property
+    def _least_logits(self) -> NDArray[np.float64] | float:
+        return 0.0 if self.thresholds is None else np.log(self.thresholds / (1 - self.thresholds))
+
+    def chosen(self, probabilities: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Of many labels, which a document is given: (n, n_classes)."""
+        return np.asarray(probabilities > (0.5 if self.thresholds is None else self.thresholds))
+
+    def columns(self, probabilities: NDArray[np.float64]) -> list[list[int]]:
+        """Which columns each document is given: the likeliest; of many labels, those above their thresholds."""
+        if self.multilabel:
+            return [np.flatnonzero(row).tolist() for row in self.chosen(probabilities)]
+        return [[column] for column in probabilities.argmax(1).tolist()]
+
+    def decide_or_reject(self, logits: NDArray[np.float32], below: float) -> NDArray[Any]:
+        """Logits → the likeliest class of each document, or None where its probability is below that."""
+        if self.multilabel:
+            raise InputError("reject_below is for one label a document")
+        if not 0.0 <= below <= 1.0:
+            raise InputError(f"reject_below is a probability, from 0 to 1, not {below}")
+        decided = self.decide(logits).astype(object)
+        decided[self.probabilities(logits).max(axis=1) < below] = None
+        return decided
+
+    def weights(
+        self, class_weight: Mapping[Any, float] | Literal["balanced"] | None, encoded: NDArray[Any]
+    ) -> NDArray[np.float32]:
+        """What each document counts in the loss: (n,), by its class; all 1 without class weights."""
+        if class_weight is None:
+            return np.ones(len(encoded), np.float32)
+        if self.multilabel:
+            raise InputError("class_weight is for one label a document; use sample_weight with an indicator matrix")
+        if isinstance(class_weight, Mapping):
+            unknown = set(class_weight) - set(self.classes.tolist())
+            if unknown:
+                raise InputError(f"class_weight names labels that y does not have: {sorted(map(str, unknown))}")
+        elif class_weight != "balanced":
+            raise InputError(
+                f"class_weight must be 'balanced', a dict from label to weight, or None, not {class_weight!r}"
+            )
+        if isinstance(class_weight, Mapping):
+            by_class = np.array([class_weight.get(label, 1.0) for label in self.classes.tolist()])
+        else:
+            by_class = len(encoded) / (len(self) * np.bincount(encoded, minlength=len(self)))  # as scikit-learn does
+        return np.asarray(by_class[encoded], np.float32)
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the classes so that `from_json` gives them back, their type included."""
+        return {
+            "classes": self.classes.tolist(),
+            "type": self.classes.dtype.kind,
+            "multilabel": self.multilabel,
+            **({} if self.thresholds is None else {"thresholds": self.thresholds.tolist()}),
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Labels":
+        """Give back what `to_json` described."""
+        classes, kind = record["classes"], record["type"]
+        if not isinstance(classes, list) or len(classes) < 2:
+            raise TypeError("expected a list of at least two classes")
+        types = {"U": (str,), "O": (str,), "i": (int,), "u": (int,), "f": (int, float), "b": (bool,)}
+        if not isinstance(kind, str) or kind not in types or not all(type(label) in types[kind] for label in classes):
+            raise TypeError(f"classes are not all of type {kind!r}")
+        if len(set(classes)) < len(classes) or type(record["multilabel"]) is not bool:
+            raise ValueError("a class stands there twice, or 'multilabel' is neither true nor false")
+        if (classes != sorted(classes) and not record["multilabel"]) or any(
+            not _is_plain(label) for label in classes if isinstance(label, str)
+        ):
+            raise ValueError("classes are sorted, and hold no NUL and no half of a surrogate pair")
+        as_numpy = {"U": np.str_, "O": object, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}
+        thresholds = record.get("thresholds")
+        if thresholds is not None:
+            numbers = isinstance(thresholds, list) and all(type(p) is float and 0 < p < 1 for p in thresholds)
+            if not record["multilabel"] or not numbers or len(thresholds) != len(classes):
+                raise ValueError("thresholds are probabilities, one a label, where a document has many labels")
+            thresholds = np.array(thresholds)
+        return cls(np.array(classes, dtype=as_numpy[kind]), record["multilabel"], thresholds)
+
+
+_GRID = np.arange(1, 20) / 20  # probabilities that a threshold can be
+_ENOUGH = 20  # documents that have a label, for a threshold of its own
+
+
+def fit_thresholds(probabilities: NDArray[np.float64], targets: NDArray[Any]) -> NDArray[np.float64]:
+    """Probability above which each label is given, by F1 on these documents: (n_classes,).
+
+    One for all labels together and, of labels that many documents have, one of their own. A half where it is as good.
+    """
+    truth, half = targets > 0.5, int(np.flatnonzero(_GRID == 0.5)[0])
+    given = probabilities[:, :, None] > _GRID  # (documents, labels, thresholds)
+    both = (given & truth[:, :, None]).sum(0)
+    f1 = 2 * both / np.maximum(given.sum(0) + truth.sum(0)[:, None], 1)
+    micro = 2 * both.sum(0) / np.maximum(given.sum((0, 1)) + truth.sum(), 1)
+
+    def best(scores: NDArray[np.float64]) -> float:
+        near = np.abs(np.arange(len(_GRID)) - half)
+        return float(_GRID[np.lexsort((near, -scores))[0]])
+
+    return np.array([best(f1[k] if truth[:, k].sum() >= _ENOUGH else micro) for k in range(truth.shape[1])])
+
+
+def rightness(logits: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
+    """1 for a right document; of many labels a document, the share of right cells: (documents,)."""
+    if targets.ndim == 2:
+        return np.asarray(((logits > 0) == (targets > 0.5)).mean(1))
+    return np.asarray(logits.argmax(1) == targets, np.float64)
+
+
+def _check_finite(logits: NDArray[Any]) -> None:
+    if not np.isfinite(logits).all():
+        raise NotFinite(
+            "the model's answer is NaN or infinite: its weights are damaged or have diverged; train it again"
+        )
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Check labels as people hand them in: a column, lists of labels, or a (sparse) indicator matrix or table."""
+    names = column_names(y)
+    if names is not None and len(names) == 1:
+        y = y[names[0]]
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    if getattr(y, "ndim", 1) == 2 or (names is not None and len(names) > 1):
+        array = np.asarray(y)
+        return _checked_array(array.ravel().tolist(), array.ravel()) if array.shape[1] == 1 else array
+    cells = as_list(y)
+    lists = _as_lists(cells)
+    return _checked_array(cells, y) if lists is None else lists
+
+
+def _checked_array(cells: list[Any], y: Any) -> NDArray[Any]:
+    missing = [k for k, label in enumerate(cells) if label is None or (isinstance(label, float) and label != label)]
+    if missing:
+        raise InputError(f"the label of document {missing[0]} is missing ({cells[missing[0]]}); drop it or label it")
+    if {isinstance(label, str) for label in cells} == {True, False}:
+        raise InputError("labels mix strings and other types; make them all strings or all numbers")
+    for label in cells:
+        if isinstance(label, str) and not _is_plain(label):
+            raise InputError(f"a label holds a NUL character or half a surrogate pair: {label[:40]!r}; remove it")
+        if isinstance(label, (bytes, dict, set)) or (isinstance(label, (list, tuple)) and not _are_numbers(label)):
+            raise InputError(
+                f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels a "
+                "document give lists of strings, or a binary indicator matrix"
+            )
+    try:
+        return y if isinstance(y, np.ndarray) else np.asarray(cells)
+    except ValueError:
+        raise InputError(
+            "labels have different lengths; for many labels a document give lists of strings, or a binary indicator "
+            "matrix (scikit-learn's MultiLabelBinarizer makes one)"
+        ) from None
+
+
+def _is_plain(label: str) -> bool:
+    """Return whether a label can be saved and sent: no NUL, no half of a surrogate pair."""
+    return "\0" not in label and not any("\ud800" <= letter <= "\udfff" for letter in label)
+
+
+def _as_lists(rows: list[Any]) -> NDArray[Any] | None:
+    """Lists of labels as tuples, one a document: (n,); None of anything else."""
+    if not rows or not all(isinstance(row, (list, tuple, set, frozenset)) for row in rows):
+        return None
+    if not any(isinstance(label, str) for row in rows for label in row):
+        return None  # rows of an indicator matrix
+    result = np.empty(len(rows), object)
+    for number, row in enumerate(rows):
+        if not all(isinstance(label, str) and _is_plain(label) for label in row):
+            raise InputError(f"the labels of document {number} are not all strings that can be kept: {list(row)!r:.60}")
+        result[number] = tuple(sorted(set(row)))
+    return result
+
+
+def _are_lists(y: NDArray[Any]) -> bool:
+    return y.dtype == object and y.ndim == 1 and len(y) > 0 and isinstance(y[0], tuple)
+
+
+def as_lists(labels: Sequence[Any]) -> list[list[str]]:
+    """Names of each document's labels, as files have them: a list, or the one that it has."""
+    return [[str(one) for one in (own if isinstance(own, (list, tuple)) else [own])] for own in labels]
+
+
+def label_names(y: Any) -> list[str] | None:
+    """Names of the columns of a table of indicators (pandas, polars); None of anything else."""
+    names = column_names(y)
+    return None if names is None or len(names) < 2 else [str(name) for name in names]
+
+
+def _are_numbers(row: Sequence[Any]) -> bool:
+    """Whether this may be a row of an indicator matrix."""
+    return all(isinstance(value, (bool, int, float)) for value in row)
+
+
+def learn_labels(y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
+    """Find the classes of a training set; `names` are those of the columns of an indicator matrix."""
+    if _are_lists(y):
+        known = sorted({label for row in y for label in row})
+        if len(known) < 2:
+            raise InputError(f"a classifier needs at least two labels in y; found {', '.join(known) or 'none'}")
+        return Labels(np.array(known), multilabel=True)
+    if y.ndim == 2 and y.shape[1] > 1:
+        if not np.isin(y, (0, 1)).all():
+            raise InputError("a matrix of labels must be a binary indicator matrix: only 0 and 1")
+        constant = np.flatnonzero(y.min(axis=0) == y.max(axis=0))
+        if len(constant) == y.shape[1]:
+            raise InputError("every column of y is constant: there is nothing to learn")
+        return Labels(np.arange(y.shape[1]) if names is None else np.array(names), multilabel=True)
+    if y.ndim != 1:
+        raise InputError(f"expected one label a document or a binary indicator matrix, found shape {y.shape}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InputError("labels hold NaN or infinity; drop those rows or label them")
+    try:
+        classes = np.unique(y)
+    except TypeError:
+        raise InputError("labels mix types that cannot be ordered; make them all strings or all numbers") from None
+    if len(classes) < 2:
+        only = f"only '{classes[0]}'" if len(classes) else "none"
+        raise InputError(f"a classifier needs at least two classes in y; found {only}")
+    return Labels(classes)

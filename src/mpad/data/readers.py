@@ -1,0 +1,349 @@
+"""Data files → documents and labels.
+
+What a file is, `mpad.data.tables` says; here its columns become texts and labels. Also a folder with one folder of
+text files per class, and several files by a pattern such as `reviews-*.csv`. A document has one label or many: a list
+of JSON, a cell with a separator, or a column of 0 and 1 for each label.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+from mpad.data.tables import Absent, Table, kind_of, open_table
+from mpad.errors import DataFileError
+from mpad.files.archives import unpacked
+from mpad.files.encoding import decode
+
+# The web app (static/csv.js) has the same lists. The first name of each wins over all others.
+TEXT_NAMES = (
+    *("text", "document", "sentence", "review", "content", "body", "comment", "tweet", "message", "description"),
+    *("abstract", "article", "post", "question", "utterance", "headline", "snippet", "review_text", "review_body"),
+)
+LABEL_NAMES = (
+    *("label", "labels", "class", "category", "target", "y", "sentiment", "tags", "stars", "rating", "score", "topic"),
+    *("intent", "polarity", "emotion", "kind"),
+)
+ID_NAMES = ("id", "doc_id", "document_id", "tweet_id", "uid")
+KNOWN_NAMES = (*TEXT_NAMES, *LABEL_NAMES)
+Column = Sequence[Any]
+Files = str | Path | Sequence[str | Path]  # a file, a folder or a pattern, or several of these
+_ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false", "no", "", "0.0"})
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """Columns of a table that are read."""
+
+    text: str | None = None
+    labels: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        label = f", label from {_quoted(self.labels)}" if self.labels else ""
+        return f"text from {_quoted([self.text or ''])}{label}" + (
+            f"; not used: {_listed(self.unused)}" if self.unused else ""
+        )
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts, with their labels where the source has them; of many labels a document, a list of each."""
+
+    texts: list[str]
+    labels: list[Any] | None = None
+    columns: ReadColumns | None = None  # of a table
+    ids: list[str] | None = None  # if the table has a column of them
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Texts with all columns that they came with."""
+
+    names: list[str]
+    cells: list[Sequence[Any]]
+    text_at: int = 0  # which column is the text
+
+
+def read_documents(
+    path: Files,
+    text: str | None = None,
+    label: str | Sequence[str] | None = None,
+    need_labels: bool = True,
+    separator: str | None = None,
+    unlabelled: list[str] | None = None,
+    remembered: ReadColumns | None = None,
+) -> Documents:
+    """Read a file, a folder, all files of a pattern, or several of these in a list.
+
+    `text` and `label` name the columns. Otherwise columns with the names in `remembered` are read, or the one with a
+    common name (`text`, `review`, `label`, `category`, ...); several such columns are an error.
+
+    With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one for each label. A row
+    without its label is an error, unless there is a list `unlabelled`: then it is left out, and the list says where.
+    """
+    files = matching_files(path)
+    if len(files) > 1:
+        parts = [read_documents(file, text, label, need_labels, separator, unlabelled, remembered) for file in files]
+        joined = [one for part in parts for one in part.texts]
+        labels = [one for part in parts for one in part.labels or []]
+        return Documents(joined, as_numbers(labels) if len(labels) == len(joined) else None, parts[0].columns)
+    path = files[0]
+    if path.is_dir():
+        return _folder(path)
+    if need_labels and kind_of(path) == ".txt":
+        raise DataFileError(
+            f"{path}: plain text has no labels; expected .csv, .tsv, .jsonl, .parquet or a folder of class folders"
+        )
+    named = [label] if isinstance(label, str) else list(label or [])
+    table = open_table(path, [name for name in (text, *named) if name is not None], KNOWN_NAMES)
+    if not table.names:
+        return Documents([], [] if need_labels else None)
+    text_at = text_column(table, text, remembered)
+    labels_at = label_places(table, named, need_labels, text_at, remembered)
+    texts: list[str] = []
+    labels, ids = [], list[str]()
+    free = [at for at in range(len(table.names)) if at not in (text_at, *labels_at)]
+    id_at = next((at for at in free if table.names[at].lower() in ID_NAMES), None)
+    for number, row in table.rows:
+        if unlabelled is not None and len(labels_at) == 1 and separator is None and _is_missing(row[labels_at[0]]):
+            unlabelled.append(f"{table.place} {number}")
+            continue
+        texts.append(text_cell(table, number, row[text_at], text_at))
+        if labels_at:
+            labels.append(label_of(table, number, row, labels_at, separator))
+        if id_at is not None:
+            ids.append(str(row[id_at]))
+    chosen = _read_columns(table, text_at, labels_at)
+    shown = None if kind_of(path) == ".txt" else chosen
+    return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids)
+
+
+def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | None = None) -> Rows:
+    """Read a file with all its columns, which have different names."""
+    files = matching_files(path)
+    if len(files) > 1 or files[0].is_dir():
+        texts = read_documents(path, text, need_labels=False, remembered=remembered).texts
+        return Rows(["text"], [[one] for one in texts])
+    table = open_table(files[0], [] if text is None else [text], KNOWN_NAMES)
+    if not table.names:
+        return Rows(["text"], [])
+    text_at = text_column(table, text, remembered)
+    cells: list[Sequence[Any]] = []
+    for number, row in table.rows:
+        own = [None if isinstance(cell, Absent) else cell for cell in row]
+        own[text_at] = text_cell(table, number, row[text_at], text_at)
+        cells.append(own)
+    return Rows(table.names, cells, text_at)
+
+
+def choose_columns(
+    path: Files,
+    text: str | None,
+    label: str | Sequence[str] | None,
+    need_labels: bool = True,
+    remembered: ReadColumns | None = None,
+) -> ReadColumns | None:
+    """Return the columns that would be read from the first file, without reading its rows; None if it has none."""
+    file = matching_files(path)[0]
+    if file.is_dir() or kind_of(file) == ".txt":
+        return None
+    named = [label] if isinstance(label, str) else list(label or [])
+    table = open_table(file, [name for name in (text, *named) if name is not None], KNOWN_NAMES, streamed=True)
+    if not table.names:
+        return None
+    text_at = text_column(table, text, remembered)
+    return _read_columns(table, text_at, label_places(table, named, need_labels, text_at, remembered))
+
+
+def _read_columns(table: Table, text_at: int, labels_at: Sequence[int]) -> ReadColumns:
+    unused = (name for at, name in enumerate(table.names) if at not in (text_at, *labels_at))
+    return ReadColumns(table.names[text_at], tuple(table.names[at] for at in labels_at), tuple(unused))
+
+
+def matching_files(path: Files) -> list[Path]:
+    """The files of a pattern such as `reviews-*.csv`, or the one file or folder of that name; or of several."""
+    if not isinstance(path, (str, Path)):
+        if not isinstance(path, (list, tuple)) or not path or not all(isinstance(one, (str, Path)) for one in path):
+            raise DataFileError(
+                f"expected a file, a pattern or a list of these, found {type(path).__name__}; the columns of a table "
+                "go to fit as they are: fit(table['text'], table['label'])"
+            )
+        return [file for one in path for file in matching_files(one)]
+    if has_magic(str(path)) and not Path(path).exists():
+        files = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
+        if not files:
+            raise DataFileError(f"{path}: no file has a name like that")
+        return files
+    path = Path(path)
+    if not path.exists():
+        raise DataFileError(f"{path}: no such file or folder")
+    if not path.is_file() and not path.is_dir():
+        raise DataFileError(f"{path}: not a regular file; write what it gives to a file first")
+    return [path]
+
+
+# ── Columns ──
+
+
+def text_column(table: Table, name: str | None, remembered: ReadColumns | None = None) -> int:
+    """Return the place of the text column: the one of that name, the remembered one, or one with a common name."""
+    if name is None and remembered is not None and remembered.text in table.names:
+        name = remembered.text
+    at = _column(table, name, TEXT_NAMES, "--text")
+    if at is None:
+        raise DataFileError(
+            f"{table.path}: no column of text among {_listed(table.names)}; name it with --text (text=... in Python); "
+            "the first row must hold the names of the columns"
+        )
+    kind = table.types.get(table.names[at], "string")
+    if kind not in ("string", "large_string", "string_view", "null") and "values=string" not in kind:
+        raise DataFileError(
+            f"{table.path}: column '{table.names[at]}' holds {kind}, not text; name another with --text"
+        )
+    return at
+
+
+def label_places(
+    table: Table, named: Sequence[str], needed: bool, text_at: int, remembered: ReadColumns | None = None
+) -> list[int]:
+    """Return the places of the label columns; none if there is none and none is needed."""
+    if not named and remembered is not None and remembered.labels and set(remembered.labels) <= set(table.names):
+        named = remembered.labels
+    if len(named) > 1:
+        places = [_column(table, name, (), "--label") for name in named]
+        return [at for at in places if at is not None]
+    at = _column(table, named[0] if named else None, LABEL_NAMES, "--label" if needed else None, text_at)
+    if at is None and needed:
+        listed = _listed(table.names)
+        raise DataFileError(
+            f"{table.path}: no column of labels among {listed}; name it with --label (label=... in Python)"
+        )
+    if at == text_at and needed:
+        raise DataFileError(
+            f"{table.path}: column '{table.names[text_at]}' cannot be both text and label; name them apart"
+        )
+    return [] if at is None or (at == text_at and not needed) else [at]
+
+
+def _column(
+    table: Table, name: str | None, guesses: Sequence[str], option: str | None, other: int | None = None
+) -> int | None:
+    """Return the place of a column by its name, or the only one with a common name; `other` is read already."""
+    path, names = table.path, table.names
+    if name is not None:
+        if name not in names:
+            raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_listed(names)})")
+        result = name
+    else:
+        lowered = [one.lower() for one in names]
+        places = [lowered.index(guess) for guess in guesses if guess in lowered]
+        places = [at for at in places if at != other] or places
+        if not places:
+            return None
+        if len(places) > 1 and lowered[places[0]] != guesses[0]:
+            if option is None:
+                return None
+            what = option.removeprefix("--")
+            raise DataFileError(
+                f"{path}: several columns could be the {what}: {_listed([names[at] for at in places])}; "
+                f"name one with {option} ({what}=... in Python)"
+            )
+        result = names[places[0]]
+    if names.count(result) > 1:
+        raise DataFileError(f"{path}: {names.count(result)} columns are named '{result}'; rename all but one")
+    return names.index(result)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name[:60]}'" for name in names[:20])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for a message; of very many, the first."""
+    return ", ".join(name[:60] for name in names[:20]) + (f" … ({len(names):,} in all)" if len(names) > 20 else "")
+
+
+# ── Cells ──
+
+
+def text_cell(table: Table, number: int, cell: Any, at: int) -> str:
+    """The text in a cell."""
+    where = f"{table.path}, {table.place} {number}"
+    if isinstance(cell, Absent):
+        raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_listed(cell.there)})")
+    if cell is None and table.place == "row":
+        return ""
+    if not isinstance(cell, str):
+        if table.place == "row" and isinstance(cell, (int, float)):
+            return str(cell)  # a cell of a spreadsheet that happens to look like a number
+        raise DataFileError(f"{where}: '{table.names[at]}' is not a string: {cell!r:.60}")
+    return cell
+
+
+def label_of(table: Table, number: int, row: Sequence[Any], places: Sequence[int], separator: str | None) -> Any:
+    """The label of a row, or its labels."""
+    where = f"{table.path}, {table.place} {number}"
+    for at in places:
+        if isinstance(row[at], Absent):
+            raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_listed(row[at].there)})")
+    if len(places) > 1:
+        return [table.names[at] for at in places if _is_on(where, table.names[at], row[at])]
+    cell = row[places[0]]
+    if isinstance(cell, list):
+        return [_present(where, one) for one in cell]
+    if separator is not None:
+        return [part.strip() for part in str("" if cell is None else cell).split(separator) if part.strip()]
+    return _present(where, cell)
+
+
+def _is_on(where: str, name: str, cell: Any) -> bool:
+    value = str("" if cell is None else cell).strip().lower()
+    if value not in _ON | _OFF:
+        raise DataFileError(f"{where}: column '{name}' is one of several labels: expected 0 or 1, found {cell!r:.40}")
+    return value in _ON
+
+
+def _is_missing(label: object) -> bool:
+    return label is None or label != label or not str(label).strip()
+
+
+def _present(where: str, label: object) -> Any:
+    if _is_missing(label):
+        raise DataFileError(f"{where}: the label is missing; drop the row or label it")
+    if not isinstance(label, (str, int, float)):
+        raise DataFileError(
+            f"{where}: the label is {type(label).__name__}, {label!r:.60}; expected a string or a number"
+        )
+    return label if type(label) is int else str(label)
+
+
+def as_numbers(labels: list[Any]) -> list[Any]:
+    """Labels as whole numbers where all of them are, written as such; else as strings. Lists of labels stay."""
+    if any(isinstance(label, list) for label in labels):
+        return [[str(one) for one in (label if isinstance(label, list) else [label])] for label in labels]
+    if all(type(label) is int or _is_whole(label) for label in labels):
+        return [int(label) for label in labels]
+    return [str(label) for label in labels]
+
+
+def _is_whole(label: str) -> bool:
+    return len(label) < 19 and label.isascii() and label.removeprefix("-").isdigit() and str(int(label)) == label
+
+
+def _folder(path: Path) -> Documents:
+    classes = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
+    if not classes:
+        raise DataFileError(f"{path}: expected a folder for each class with a text file for each document")
+    texts, labels = [], []
+    for folder in classes:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")):
+            texts.append(decode(str(file), unpacked(file)))
+            labels.append(folder.name)
+    if not texts:
+        raise DataFileError(f"{path}: its class folders ({', '.join(f.name for f in classes)}) hold no files")
+    return Documents(texts, labels)

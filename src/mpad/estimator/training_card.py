@@ -1,0 +1,120 @@
+"""Describe a training: when, on how much data, its scores, and the course of its loss."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.data.equal_texts import Copies, count_copies
+from mpad.data.labels import Labels
+from mpad.estimator.held_out_scores import HeldOutScores
+from mpad.extras import require
+from mpad.storage.model_card import model_card
+from mpad.training.loop import History
+from mpad.training.progress import EpochReport
+
+
+def training_card(estimator: Any, n_documents: int, n_held: int, histories: Sequence[History]) -> dict[str, Any]:
+    """Describe a training that ends now, by what the estimator knows of it."""
+    history = histories[0]
+    best = history.reports[history.best_epoch - 1] if history.best_epoch else None
+    accuracy = None if best is None or not n_held else round(best.validation_accuracy, 4)
+    compared = {name.replace("-", "_"): round(value, 4) for name, value in estimator.held_out_accuracy_.items()}
+    accuracy = compared.pop("mpad", accuracy)
+    scores: HeldOutScores | None = estimator.held_out_
+    if scores is not None and scores.majority is not None:
+        accuracy = round(scores.accuracy.value, 4)
+        compared |= {"low": round(scores.accuracy.low, 4), "high": round(scores.accuracy.high, 4)}
+        compared |= {"majority": round(scores.majority[1], 4)}
+    elif scores is not None:
+        accuracy, compared = None, {}
+    temperature = estimator.temperature_
+    return model_card(
+        n_documents,
+        held_out=n_held,
+        members=len(histories) if len(histories) > 1 else None,
+        epochs=len(history.reports),
+        best_epoch=history.best_epoch,
+        validation_accuracy=accuracy,
+        **{f"validation_accuracy_{name}": value for name, value in compared.items()},
+        validation_macro_f1=None if scores is None else round(scores.macro_f1, 4),
+        validation_micro_f1=round(scores.accuracy.value, 4) if scores is not None and scores.multilabel else None,
+        answers_by=None if estimator.answers_by_ == "mpad" else estimator.answers_by_,
+        temperature=None if temperature is None else round(temperature, 4),
+        interrupted=estimator.interrupted_ or None,
+    )
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """Training documents in numbers: how many, of which classes, and copies among them."""
+
+    documents: int
+    classes: tuple[tuple[str, int], ...]  # names and counts, most frequent first
+    copies: Copies
+
+    @classmethod
+    def of(cls, labels: Labels, targets: NDArray[Any], groups: NDArray[Any]) -> "TrainingSummary":
+        """Count documents, classes and copies."""
+        counts = np.bincount(targets, minlength=len(labels)) if targets.ndim == 1 else (targets > 0.5).sum(0)
+        order = np.argsort(-counts, kind="stable").tolist()
+        names = [str(name) for name in labels.classes.tolist()]
+        return cls(len(targets), tuple((names[k], int(counts[k])) for k in order), count_copies(groups, targets))
+
+    def lines(self) -> list[str]:
+        """Describe it for people."""
+        shown = [f"{name} {n:,} ({100 * n / max(self.documents, 1):.1f} %)" for name, n in self.classes[:_MOST_NAMED]]
+        rest = self.classes[_MOST_NAMED:]
+        if rest:
+            shown.append(f"{len(rest)} more, the smallest {rest[-1][0]} {rest[-1][1]:,}")
+        lines = [f"{self.documents:,} documents, {len(self.classes)} classes: {', '.join(shown)}"]
+        return [*lines, str(self.copies)] if self.copies.documents else lines
+
+
+_FEW_KNOWN = 0.5
+_MOST_NAMED = 8  # classes that are listed
+_PARTS = {"ngram-svm": "the n-gram SVM", "ngram-stack": "the n-gram regression"}
+
+
+def closing_lines(estimator: Any) -> list[str]:
+    """Describe a fitted model: its training documents, its scores on held-out ones, and what to beware of."""
+    lines: list[str] = [] if estimator.summary_ is None else estimator.summary_.lines()
+    if estimator.known_words_ is not None and estimator.known_words_[1]:
+        known, words = estimator.known_words_
+        lines.append(f"the word vectors know {known:,} of {words:,} distinct words ({100 * known / words:.0f} %)")
+        if known < _FEW_KNOWN * words:
+            lines.append("warning: the word vectors know few of these words; are they of another language?")
+    if estimator.held_out_ is None:
+        lines.append("nothing was held out: too few documents per class, so there is no score that can be trusted")
+        return lines
+    lines += estimator.held_out_.lines()
+    if estimator.answers_by_ != "mpad":
+        lines.append(f"{_PARTS[estimator.answers_by_]} alone is clearly better there: the model predicts with it")
+    return lines
+
+
+def read_history(saved: Any) -> list[EpochReport]:
+    """Reports of epochs as a folder keeps them; none where it has none, or what is there is something else."""
+    try:
+        reports = [EpochReport(**record) for record in saved or []]
+    except TypeError:
+        return []
+    values = [value for report in reports for value in vars(report).values()]
+    sound = all(value is None or isinstance(value, (int, float)) for value in values)
+    return reports if sound else []
+
+
+def draw_history(reports: Sequence[EpochReport]) -> Any:
+    """Loss and held-out accuracy by epoch: a matplotlib figure."""
+    figure = require("matplotlib.figure", extra="plots").Figure(figsize=(8, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    epochs = [report.epoch for report in reports]
+    left.plot(epochs, [report.train_loss for report in reports], label="training")
+    left.plot(epochs, [report.validation_loss for report in reports], label="held out")
+    left.set(xlabel="epoch", ylabel="loss")
+    left.legend()
+    right.plot(epochs, [100 * report.validation_accuracy for report in reports], color="C1")
+    right.set(xlabel="epoch", ylabel="held-out accuracy of the network (%)")
+    return figure

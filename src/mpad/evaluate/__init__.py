@@ -1,0 +1,1 @@
+"""Measure, compare, tune and report on models."""

@@ -1,0 +1,134 @@
+"""Several models on the same folds of one's own documents, side by side."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.utils import get_tags
+
+from mpad.data.equal_texts import text_groups
+from mpad.data.inputs import as_examples
+from mpad.data.labels import label_names, learn_labels
+from mpad.errors import InputError
+from mpad.estimator.intervals import Share, wilson
+from mpad.evaluate.cross_validation import shuffled_folds
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a model came to over the folds."""
+
+    name: str
+    accuracy: NDArray[np.float64]  # (folds,) share of right documents; of many labels, right in all of them
+    micro_f1: NDArray[np.float64]  # (folds,) of all labels together; of one label a document, that is the accuracy
+    macro_f1: NDArray[np.float64]  # (folds,) mean over the labels
+    fit_seconds: NDArray[np.float64]  # (folds,)
+    documents_a_second: float  # predicted
+    megabytes: float  # of the saved model
+    p_value: float | None  # that its micro-F1 differs from the first model's by chance; None for the first
+
+    documents: int = 0  # that were tested, in all folds together
+    multilabel: bool = False
+
+    @property
+    def interval(self) -> Share:
+        """The mean with its 95 % interval: Wilson's for accuracy, that of the mean over folds for micro-F1."""
+        mean, n = float(self.micro_f1.mean()), len(self.micro_f1)
+        if not self.multilabel:
+            return wilson(mean * self.documents, self.documents)
+        half = float(t.ppf(0.975, n - 1) * self.micro_f1.std(ddof=1) / n**0.5)
+        return Share(mean, max(0.0, mean - half), min(1.0, mean + half))
+
+
+def compare(
+    models: Mapping[str, Any],
+    X: Iterable[str],
+    y: Any,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    done: Callable[[str, int], None] = lambda name, fold: None,
+) -> list[Scores]:
+    """Fit and test every estimator on the same folds; `done` is called after each.
+
+    With one label a document folds are stratified. For many, y has lists of labels, or 0 and 1 by column.
+
+    The p-values are those of the paired t-test over folds with Nadeau and Bengio's correction: folds share most of
+    their training documents, and the plain test would find differences where there are none.
+    """
+    names = label_names(y)
+    texts, truth = as_examples(X, y)
+    if not models:
+        raise InputError("expected at least one model to compare")
+    labels = learn_labels(truth, names)
+    if labels.multilabel:
+        check_many_labels(models)
+        truth, most, of = labels.as_predicted(truth), len(truth), "documents"
+    else:
+        most, of = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
+    if not 2 <= folds <= most:
+        raise InputError(f"folds must be from 2 to {most}, the {of}, not {folds}")
+    splits = shuffled_folds(folds, texts, truth, seed, text_groups(texts))
+    result: list[Scores] = []
+    for name, model in models.items():
+        rows, size = [], 0.0
+        for fold, (training, test) in enumerate(splits):
+            fitted, row = _run(model, texts, truth, training, test)
+            rows.append(row)
+            if fold == 0:
+                size = _megabytes(fitted)
+            done(name, fold)
+        accuracy, micro, macro, fit, predict = np.array(rows).T
+        p_value = _p_value(micro - result[0].micro_f1, len(splits[0][1]) / len(splits[0][0])) if result else None
+        speed = len(texts) / float(predict.sum())
+        many = labels.multilabel
+        result.append(Scores(name, accuracy, micro, macro, fit, speed, size, p_value, len(texts), many))
+    return result
+
+
+def check_many_labels(models: Mapping[str, Any]) -> None:
+    """Refuse estimators that give one label a document, by name."""
+    unable = [name for name, model in models.items() if not get_tags(model).classifier_tags.multi_label]
+    if unable:
+        raise InputError(f"documents have many labels, but these models give one: {', '.join(unable)}; leave them out")
+
+
+def _run(
+    model: Any, texts: list[str], truth: NDArray[Any], training: NDArray[Any], test: NDArray[Any]
+) -> tuple[Any, tuple[float, ...]]:
+    """A fitted clone, and its accuracy, micro-F1, macro-F1, and seconds to fit and to predict."""
+    start = time.perf_counter()
+    fitted = clone(model).fit([texts[row] for row in training], truth[training])
+    learnt = time.perf_counter()
+    fitted.predict([texts[test[0]]])  # what a first answer prepares is not what documents cost
+    asked = time.perf_counter()
+    predicted = fitted.predict([texts[row] for row in test])
+    end = time.perf_counter()
+    accuracy = micro = float(accuracy_score(truth[test], predicted))
+    macro = float(f1_score(truth[test], predicted, average="macro", zero_division=0.0))
+    if truth.ndim == 2:
+        micro = float(f1_score(truth[test], predicted, average="micro", zero_division=0.0))
+    return fitted, (accuracy, micro, macro, learnt - start, end - asked)
+
+
+def _megabytes(fitted: Any) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.save(Path(folder) / "model")
+        return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6
+
+
+def _p_value(difference: NDArray[np.float64], test_to_training: float) -> float:
+    """Two-sided, of the corrected resampled t-test (Nadeau & Bengio, 2003)."""
+    n, spread = len(difference), float(difference.var(ddof=1))
+    if spread == 0.0:
+        return 1.0 if difference.mean() == 0 else 0.0
+    statistic = difference.mean() / np.sqrt((1 / n + test_to_training) * spread)
+    return float(2 * t.sf(abs(statistic), n - 1))

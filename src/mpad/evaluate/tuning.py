@@ -1,0 +1,172 @@
+"""Settings searched for on one's own documents (Optuna): the default is the first trial, so no worse comes out."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.data.equal_texts import text_groups
+from mpad.data.inputs import as_examples
+from mpad.data.labels import learn_labels
+from mpad.errors import InputError
+from mpad.estimator.classifier import MPADClassifier
+from mpad.extras import require
+from mpad.training.holdout import hold_out
+
+_SHARE = 0.2  # of the documents, that settings are compared on
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting that was tried, on documents that it was not fitted on."""
+
+    number: int  # 0: the default
+    settings: dict[str, Any]
+    log_likelihood: float  # mean, of a document: what is maximised, as it tells more than accuracy
+    accuracy: float
+
+
+Scores = tuple[float, float]  # log-likelihood and accuracy
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The documents that settings are compared on: what every trial gets."""
+
+    texts: list[str]
+    truth: NDArray[Any]
+    targets: NDArray[Any]
+    training: NDArray[Any]  # which of them are fitted
+    test: NDArray[Any]  # and which are not
+
+    def score(self, settings: dict[str, Any]) -> Scores:
+        """Fit a model with these settings, and compare it."""
+        model = MPADClassifier(**settings).fit([self.texts[k] for k in self.training], self.truth[self.training])
+        p = model.predict_proba([self.texts[k] for k in self.test])
+        right = p[np.arange(len(self.test)), self.targets[self.test]]
+        accuracy = float((p.argmax(1) == self.targets[self.test]).mean())
+        return float(np.log(np.maximum(right, 1e-12)).mean()), accuracy
+
+
+class Runner:
+    """Runs trials one after the other, here."""
+
+    slots = 1  # trials at once
+
+    def submit(self, number: int, comparison: Comparison, settings: dict[str, Any]) -> None:
+        """Begin a trial."""
+        self._waiting = number, comparison, settings
+
+    def next_done(self) -> tuple[int, Scores]:
+        """Wait for a trial: its number, and what came of it."""
+        number, comparison, settings = self._waiting
+        return number, comparison.score(settings)
+
+
+def tune(
+    X: Sequence[str],
+    y: Any,
+    *,
+    minutes: float,
+    study: Path | None = None,
+    most_trials: int | None = None,
+    done: Callable[[Trial], None] = lambda trial: None,
+    runner: Runner | None = None,
+    **fixed: Any,
+) -> list[Trial]:
+    """Try settings until the time is over, each fitted on four fifths of the documents and compared on the rest.
+
+    The trials so far are kept in the file `study`, if one is named, and gone on with. `fixed` settings stay as they
+    are. A `runner` has several trials run at once (`mpad.scale.ray_trials`). Best first.
+    """
+    optuna = require("optuna", extra="tune")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if not minutes > 0:
+        raise InputError(f"minutes must be above 0, not {minutes}")
+    comparison, runner = _comparison(X, y), runner or Runner()
+    storage = None if study is None else f"sqlite:///{study.resolve()}"
+    sampler = optuna.samplers.TPESampler(
+        seed=int(fixed.get("random_state") or 0),
+        constant_liar=runner.slots > 1,  # trials at once are not all the same
+    )
+    search = optuna.create_study(
+        study_name="mpad", direction="maximize", storage=storage, sampler=sampler, load_if_exists=True
+    )
+    end, running = time.monotonic() + 60 * minutes, dict[int, Any]()
+
+    def wants_more() -> bool:
+        ended = sum(trial.state.is_finished() for trial in search.trials)  # not those of a search that was killed
+        begun = ended + len(running)
+        return not begun or (time.monotonic() < end and (most_trials is None or begun < most_trials))
+
+    default_is_there = any(trial.value is not None and not trial.params for trial in search.trials)
+    while True:
+        while len(running) < runner.slots and wants_more():
+            trial = search.ask()
+            settings = {**_suggest(trial), **fixed} if default_is_there else dict(fixed)
+            default_is_there = True
+            trial.set_user_attr("settings", {name: settings[name] for name in settings if name not in fixed})
+            running[trial.number] = trial
+            runner.submit(trial.number, comparison, settings)
+        if not running:
+            break
+        try:
+            number, (likelihood, accuracy) = runner.next_done()
+        except BaseException:
+            for trial in running.values():
+                search.tell(trial, state=optuna.trial.TrialState.FAIL)
+            raise
+        trial = running.pop(number)
+        trial.set_user_attr("accuracy", accuracy)
+        done(_as_trial(search.tell(trial, likelihood)))
+    finished = [_as_trial(trial) for trial in search.trials if trial.value is not None]
+    return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
+
+
+def _comparison(X: Sequence[str], y: Any) -> Comparison:
+    texts, truth = as_examples(X, y)
+    labels = learn_labels(truth)
+    if labels.multilabel:
+        raise InputError("tuning is for one label a document")
+    targets = labels.encode(truth)
+    training, test = hold_out(targets, _SHARE, 0, groups=text_groups(texts))
+    if not len(test):
+        raise InputError("there are too few documents of each class to compare settings on some of them")
+    return Comparison(texts, truth, targets, training, test)
+
+
+def _suggest(trial: Any) -> dict[str, Any]:
+    return {
+        "hidden": trial.suggest_categorical("hidden", [32, 64, 128]),
+        "steps": trial.suggest_int("steps", 1, 3),
+        "window": trial.suggest_int("window", 2, 4),
+        "dropout": trial.suggest_float("dropout", 0.2, 0.7),
+        "learning_rate": trial.suggest_float("learning_rate", 1e-3, 1e-2, log=True),
+        "max_epochs": trial.suggest_categorical("max_epochs", [8, 15, 25]),
+        "tokenizer": trial.suggest_categorical("tokenizer", ["auto", "kim-cased"]),
+        "variant": trial.suggest_categorical("variant", ["mpad", "sentence-att", "path"]),
+    }
+
+
+def _as_trial(trial: Any) -> Trial:
+    attributes = trial.user_attrs
+    value = float("-inf") if trial.value is None else float(trial.value)
+    return Trial(trial.number, dict(attributes.get("settings", {})), value, float(attributes.get("accuracy", 0.0)))
+
+
+def plot_trials(trials: Sequence[Trial], path: Path) -> None:
+    """Draw accuracy of each trial, and the best so far by likelihood, to a file."""
+    figure = require("matplotlib.figure", extra="plots").Figure(figsize=(6, 3.5), layout="constrained", dpi=120)
+    axes = figure.subplots()
+    ordered = sorted(trials, key=lambda trial: trial.number)
+    best = np.maximum.accumulate([trial.log_likelihood for trial in ordered])
+    numbers = [trial.number for trial in ordered]
+    axes.plot(numbers, [trial.log_likelihood for trial in ordered], "o", color="#999999")
+    axes.step(numbers, best, where="post", color="#0072b2")
+    axes.set(xlabel="trial (0 is the default)", ylabel="mean log-likelihood of a held-out document")
+    axes.grid(alpha=0.3)
+    figure.savefig(path)

@@ -1,0 +1,45 @@
+"""Several networks' answers as one: the same as `models.ensemble`, at prediction only."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.graph.packed import PackedGraphs
+from mpad.inference.answer import Answer
+from mpad.inference.fold import Weights
+from mpad.inference.network import Network
+from mpad.nn.config import MPADConfig
+
+
+class Ensemble:
+    """The mean of what several networks say; `weights` and `vectors` are named and shaped as in a model folder."""
+
+    def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
+        self.config, self.weights, self.vectors = config, weights, vectors
+        one, width = replace(config, members=1), config.vector_width
+        self._members = []
+        for k in range(config.members):
+            at = f"members.{k}."
+            own = {name.removeprefix(at): value for name, value in weights.items() if name.startswith(at)}
+            table = np.ascontiguousarray(vectors[:, k * width : (k + 1) * width]) if config.learn_vectors else vectors
+            self._members.append(Network(one, own, table))
+
+    def __call__(self, graphs: PackedGraphs) -> Answer:
+        """Answer on every document."""
+        answers = [member(graphs) for member in self._members]
+        each = np.stack([answer.logits for answer in answers])
+        words = [answer.word_attention for answer in answers if answer.word_attention is not None]
+        sentences = [answer.sentence_attention for answer in answers if answer.sentence_attention is not None]
+        return Answer(
+            each.mean(0),
+            np.concatenate([answer.vectors for answer in answers], axis=1),
+            np.stack(words).mean(0),
+            np.stack(sentences).mean(0) if sentences else None,
+            member_logits=each,
+        )
+
+
+def make_network(config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> Network | Ensemble:
+    """A trained network of that shape."""
+    return (Network if config.members == 1 else Ensemble)(config, weights, vectors)

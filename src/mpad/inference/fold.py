@@ -1,0 +1,152 @@
+"""A trained network's weights → the fewest products that give the same answers.
+
+At prediction batch norm is an affine map and dropout is nothing, so neighbouring linear maps become one:
+
+    batch norm                  into the linear map before it (a mean over neighbours between them does not matter)
+    two maps without a ReLU     one map (an MLP that ends without one, and the gate behind it)
+    σ(x)                        (1 + tanh(x / 2)) / 2, its factors moved into the weights around it
+    the first step's maps       depend on the word alone: a table with a row a word, filled when a word first occurs
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.inference.answer import Floats
+from mpad.inference.maps import PLAIN, RELU, Affine, Bias, Product
+from mpad.nn.config import MPADConfig
+
+Weights = Mapping[str, NDArray[Any]]
+_EPSILON = 1e-5  # of torch's batch norm
+_HALF = np.float32(0.5)
+
+
+@dataclass(frozen=True)
+class Enter:
+    """What a row is, in a round: its message to others and, with a GRU, its state and the state's part in the gates.
+
+    (rows, in) → (rows, width) [, (rows, width), (rows, 2 · width)]. In the paper's network the state is the row itself
+    or, at the first step, a projection of it; or it went through an MLP, `before`.
+    """
+
+    sent: Product
+    gates: Affine | None  # None without a GRU
+    state: Product | None = None
+    before: tuple[Affine, Affine] | None = None  # a ReLU between them
+
+    def __call__(self, h: Floats) -> tuple[Floats, ...]:
+        """Enter rows."""
+        if self.before is not None:
+            h = self.before[1](self.before[0](h, RELU))
+        if self.gates is None:
+            return (self.sent(h),)
+        return self.sent(h), h if self.state is None else self.state(h), self.gates(h)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round of messages, prepared.
+
+    `mlp2` (the second layer) is None where it was merged into `gates`; `gates` is None without a GRU.
+    """
+
+    enter: "Enter"
+    bias: Bias  # (width,), added to the mean of what was heard, before a ReLU
+    mlp2: Affine | None
+    mlp_relu: bool
+    gates: Product | None  # → (rows, 2 · width): reset and update, both halved; its bias is in what `enter` gives
+    candidate: Affine | None  # → (rows, width)
+    reset: Floats | None  # (width, width), halved
+
+    def message(self, x: Floats) -> tuple[Floats, ...]:
+        """AGGREGATE, equation 4: ReLU of what a row heard → its message.
+
+        With a GRU, the message's part in the gates and in the candidate instead.
+        """
+        if self.mlp2 is not None:
+            x = self.mlp2(x, RELU if self.mlp_relu else PLAIN)
+        return (x,) if self.gates is None or self.candidate is None else (self.gates(x), self.candidate(x))
+
+
+@dataclass(frozen=True)
+class Read:
+    """One readout, prepared: attention, and the dense layer after it where there is one."""
+
+    align: Affine
+    context: Floats  # (width,)
+    dense: Affine | None
+    skip: bool
+    bounded: bool  # a tanh around the scores
+    small: bool  # whether no score can be beyond ±60, where exp is safe
+
+
+@dataclass(frozen=True)
+class FoldedLevel:
+    """Message passing and readout over one kind of graph, prepared."""
+
+    steps: list[Step]
+    reads: list[Read]
+    dense: Affine  # batch norm included
+
+
+def fold_level(weights: Weights, name: str, config: MPADConfig, n_steps: int, master: bool) -> FoldedLevel:
+    """Prepare the level of that name."""
+    steps = [_step(weights, f"{name}.rounds.{t}", config) for t in range(n_steps)]
+    skip = master and config.master_skip
+    reads = [_read(weights, f"{name}.readout.attention.{t}", skip, config) for t in range(max(n_steps, 1))]
+    scale, shift = _norm(weights, f"{name}.readout.norm")
+    dense = linear(weights, f"{name}.readout.dense")
+    return FoldedLevel(steps, reads, Affine(scale[:, None] * dense.w, shift @ dense.w + dense.b))
+
+
+def linear(weights: Weights, name: str) -> Affine:
+    """The linear layer of that name; without a bias, a bias of zeros."""
+    w = np.ascontiguousarray(weights[f"{name}.weight"].T, np.float32)
+    return Affine(w, np.asarray(weights.get(f"{name}.bias", np.zeros(w.shape[1], np.float32)), np.float32))
+
+
+def _norm(weights: Weights, name: str) -> tuple[Floats, Floats]:
+    """Batch norm at prediction as (scale, shift)."""
+    scale = weights[f"{name}.weight"] / np.sqrt(weights[f"{name}.running_var"] + _EPSILON)
+    shift = weights[f"{name}.bias"] - weights[f"{name}.running_mean"] * scale
+    return scale.astype(np.float32), shift.astype(np.float32)
+
+
+def _read(weights: Weights, name: str, skip: bool, config: MPADConfig) -> Read:
+    dense = linear(weights, f"{name}.dense") if config.attention_dense else None
+    context = np.ascontiguousarray(weights[f"{name}.context.weight"][0], np.float32)
+    small = config.score_tanh or float(np.abs(context).sum()) < 60
+    return Read(linear(weights, f"{name}.align"), context, dense, skip, config.score_tanh, small)
+
+
+def _step(weights: Weights, name: str, config: MPADConfig) -> Step:
+    width, gated = config.hidden, config.combine == "gru"
+    mlp1, mlp2 = linear(weights, f"{name}.mlp1"), linear(weights, f"{name}.mlp2")
+    if config.mlp_norm:
+        mlp1 = mlp1.scaled(*_norm(weights, f"{name}.mlp_norm"))
+    gates = candidate = reset = u = None
+    merged = gated and not config.mlp_relu
+    if gated:
+        both = linear(weights, f"{name}.gate.from_message")
+        both = mlp2.then(both) if merged else both
+        gates = Product(both.w[:, : 2 * width] * _HALF)
+        candidate = Affine(np.ascontiguousarray(both.w[:, 2 * width :]), both.b[2 * width :])
+        u = Affine(linear(weights, f"{name}.gate.from_state").w * _HALF, both.b[: 2 * width] * _HALF)
+        reset = linear(weights, f"{name}.gate.from_reset").w * _HALF
+    bias = Bias(np.asarray(mlp1.b, np.float32))
+    enter = _enter(weights, name, config, Product(mlp1.w), u)
+    return Step(enter, bias, None if merged else mlp2, config.mlp_relu, gates, candidate, reset)
+
+
+def _enter(weights: Weights, name: str, config: MPADConfig, sent: Product, u: Affine | None) -> Enter:
+    if config.mlp_before:
+        first = linear(weights, f"{name}.before1")
+        first = first.scaled(*_norm(weights, f"{name}.before_norm")) if config.mlp_norm else first
+        return Enter(sent, u, before=(first, linear(weights, f"{name}.before2")))
+    if u is None or f"{name}.project.weight" not in weights:
+        return Enter(sent, u)
+    state = Product(linear(weights, f"{name}.project").w)  # the first step: word vectors → states
+    return Enter(sent, Affine(state.w, np.zeros(len(u.w), np.float32)).then(u), state)

@@ -1,0 +1,1 @@
+"""Fast versions of the network: C for CPUs, Triton for GPUs."""

@@ -1,0 +1,1 @@
+"""The research half: baselines, datasets, and the experiments that regenerate the tables of the paper."""

@@ -1,0 +1,28 @@
+"""The built-in tweets: 3,432 tweets that twenty people each rated as positive or negative (Hutto & Gilbert, 2014).
+
+They come from the package vaderSentiment 3.3.2 (MIT, license next to the file), `tweets_GroundTruth.txt`: those with a
+mean rating of at least half a point to either side. `python -m benchmarks.make_tweets` writes tweets.tsv.xz. A checksum
+of each text decides on which side of the split it is, so copies share theirs.
+"""
+
+import lzma
+from importlib.resources import files
+from zlib import crc32
+
+from mpad.data.equal_texts import text_key
+from mpad.data.readers import Documents
+from mpad.paper.datasets.dataset import Dataset
+
+_TEST_SHARE = 5  # one document in five is for testing
+
+
+def load() -> Dataset:
+    """Read the tweets, with the labels "positive" and "negative"."""
+    packed = files(__package__).joinpath("tweets.tsv.xz").read_bytes()
+    parts: dict[bool, tuple[list[str], list[str]]] = {True: ([], []), False: ([], [])}
+    for line in lzma.decompress(packed).decode("utf-8").splitlines():
+        label, text = line.split("\t", 1)
+        texts, labels = parts[crc32(text_key(text).encode()) % _TEST_SHARE == 0]
+        texts.append(text)
+        labels.append(label)
+    return Dataset("tweets", train=Documents(*parts[False]), test=Documents(*parts[True]))

@@ -1,0 +1,272 @@
+"""Records + what the paper printed → Markdown. No number in a table is typed by hand."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mpad.paper.datasets.catalogue import CATALOGUE
+from mpad.paper.datasets.statistics import Statistics
+from mpad.paper.experiments import paper
+from mpad.paper.experiments.cells import MAIN, TITLES, VARIANTS, Cells, find_cell, largest_printed, markdown_table
+from mpad.paper.experiments.engines import engine_of
+from mpad.paper.experiments.margins import margins, reproduced
+from mpad.paper.experiments.protocol import BASELINE, RECIPES, make_cell
+from mpad.paper.experiments.records import Record
+from mpad.paper.experiments.summary import Setting, Summary, summarise
+from mpad.paper.experiments.table1 import counted, vectors_counted
+
+
+def write(records: Iterable[Record], folder: Path) -> Path:
+    """Write all tables anew to `<folder>/tables.md`."""
+    cells = summarise(records)
+    shown = {key: cell for key, cell in cells.items() if key[3] != "kim-cased" and not key[4]}  # others: every cell
+    ablated = {key: cell for key, cell in shown.items() if key[0] in paper.TABLE_3_DATASETS and key[1] in paper.TABLE_3}
+    figures = sorted((folder / "figures").glob("*.png"))
+    parts = [
+        "# The paper's tables, again\n",
+        "Written by `mpad reproduce` from the records beside this file; nothing here is typed by hand. "
+        f"{_provenance(cells)}\n",
+        "## Table 1: the datasets\n",
+        table_1(folder),
+        "## Table 2: accuracy\n",
+        table_2(cells),
+        engine_note(shown),
+        "## Table 3: ablations\n",
+        table_3(cells),
+        engine_note(ablated),
+        "## In short\n",
+        margins(cells),
+        reproduced(cells),
+        "## Every cell\n",
+        details(cells),
+        *[f"![{file.stem.replace('-', ' ')}](figures/{file.name})\n" for file in figures],
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tables.md").write_text("\n".join(parts), encoding="utf-8")
+    return folder / "tables.md"
+
+
+def table_1(folder: Path) -> str:
+    """Statistics beside the printed ones; case is kept where that brings the vocabulary nearer to the paper's."""
+    header = ["dataset", "training", "test", "classes", "mean words", "most", "vocabulary", "with a vector"]
+    rows = []
+    result = counted(folder)
+    for name, printed in paper.TABLE_1.items():
+        if name not in result:
+            ours = None
+        else:
+            kept = min(result[name], key=lambda tokenizer: abs(result[name][tokenizer].vocabulary - printed.vocabulary))
+            ours = result[name][kept]
+        cased = " (case kept)" if ours is not None and kept == "kim-cased" else ""
+        rows.append([CATALOGUE[name].title + cased, *_beside(printed, ours)])
+    header += ["duplicates", "two labels", "test in training", "empty"]
+    named = "; ".join(sorted(vectors_counted(folder)))
+    return (
+        markdown_table(header, rows)
+        + "\nAs printed; ours in brackets where it differs. The last four columns are ours: documents whose words "
+        "stand before them already, texts with more than one label, test documents that are training documents too, "
+        f"documents without a word. Vectors: {named or 'none counted'}. By `mpad reproduce table1`.\n"
+    )
+
+
+def _beside(printed: Statistics, ours: Statistics | None) -> list[str]:
+    def one(name: str, form: str = ",") -> str:
+        theirs, own = getattr(printed, name), None if ours is None else getattr(ours, name)
+        if name == "mean_words":  # the paper cuts, it does not round
+            same = own is not None and int(10 * own) == round(10 * theirs)
+        else:
+            same = own == theirs
+        shown = "CV" if name == "test" and not theirs else format(theirs, form)
+        return shown if same or own is None else f"{shown} ({format(own, form)})"
+
+    names = ("training", "test", "classes", "mean_words", "longest", "vocabulary", "pretrained")
+    columns = [one(name, ".1f" if name == "mean_words" else ",") for name in names]
+    own = ("", "", "", "") if ours is None else (ours.duplicates, ours.two_labels, ours.leaked, ours.empty)
+    return [*columns, *[f"{number:,}" if number != "" else "not here" for number in own]]
+
+
+def table_2(cells: Cells) -> str:
+    """All rows of the paper's Table 2, and ours."""
+    datasets = (*paper.TABLE_2_DATASETS, "snippets")
+    rows: list[list[str]] = []
+    for model in paper.TABLE_2:
+        if model not in VARIANTS:
+            rows.append([f"{model}, printed", *[_printed(model, name) for name in datasets]])
+            ours = [_ours(find_cell(cells, name, model, None)) for name in datasets]
+            if any(ours):
+                rows.append([model, *ours])
+    for model in (BASELINE, "widemlp", "fasttext", "minilm-lr", "texting"):  # what a practitioner would pick today
+        ours = [_ours(find_cell(cells, name, model, None)) for name in datasets]
+        if any(ours) or model == BASELINE:
+            rows.append([TITLES.get(model, model), *ours])
+    for model in VARIANTS:
+        rows.append([f"{TITLES[model]}, printed", *[_printed(model, name) for name in datasets]])
+    for preset in sorted({setting[2] for setting in cells if setting[2] is not None and setting[1] in VARIANTS}):
+        best = {name: _best(cells, name, preset) for name in datasets}
+        for model in VARIANTS:
+            result = [_ours(find_cell(cells, name, model, preset), best[name] == model) for name in datasets]
+            rows.append([f"{TITLES[model]}, `{preset}`", *result])
+    rows += _default_rows(cells, datasets)
+    header = ["accuracy, %", *[CATALOGUE[name].title for name in datasets]]
+    return (
+        markdown_table(header, rows)
+        + "\n± is half of the 95 % interval: over folds, or over seeds and the sampling of the test part. \\* is the "
+        "variant with the best validation accuracy. `authors`, `paper` and `best` are presets. The last row says how "
+        "many standard errors of ours the averaged `best` is above the largest number that the paper prints in the "
+        "column, of any model; beyond ± 2 that is significant. MPQA's plain folds leak "
+        "(equal texts on both sides); with folds grouped by text it stands below.\n"
+    )
+
+
+def _default_rows(cells: Cells, datasets: Sequence[str]) -> list[list[str]]:
+    """Today's default and its yardstick; the largest printed number of each dataset, and how far from it we are."""
+    rows = []
+    for model in ("linear-stack", *RECIPES):
+        ours = [_ours(find_cell(cells, name, model, "best" if model in RECIPES else None)) for name in datasets]
+        if any(ours):
+            rows.append([TITLES[model], *ours])
+    largest, apart = ["largest printed number"], ["`best`, 5 averaged, above it (standard errors)"]
+    for name in datasets:
+        number, result = largest_printed(name), find_cell(cells, name, "mpad-best-5", "best")
+        largest.append("" if number is None else f"{number:.2f}")
+        if number is None or result is None:
+            apart.append("")
+        else:
+            errors = f"{result.differs(number):+.1f}" if result.error else "no spread"
+            apart.append(f"{result.mean - number:+.2f} ({errors})")
+    return [*rows, largest, apart] if any(apart[1:]) else rows
+
+
+def overview(cells: Cells, preset: str = MAIN) -> str:
+    """The short table of docs/results.md: linear models, today's default, the paper's network beside its print."""
+    rows = []
+    for name in (*paper.TABLE_2_DATASETS, "snippets"):
+        ours = [find_cell(cells, name, "mpad-best-5", "best"), find_cell(cells, name, "mpad", preset)]
+        if any(ours):
+            linear = [_ours(find_cell(cells, name, model, None)) for model in (BASELINE, "linear-stack")]
+            largest = largest_printed(name)
+            last = [_printed("mpad", name), "" if largest is None else f"{largest:.2f}"]
+            rows.append([CATALOGUE[name].title, *linear, *map(_ours, ours), *last])
+    titles = [TITLES[model] for model in (BASELINE, "linear-stack", "mpad-best-5")]
+    return markdown_table(["accuracy, %", *titles, f"MPAD, `{preset}`", "printed", "largest printed, any model"], rows)
+
+
+def table_3(cells: Cells) -> str:
+    """The ablations."""
+    rows = []
+    for model in paper.TABLE_3:
+        title = "MPAD 2MP" if model == "mpad" else TITLES[model]
+        row = [title]
+        for name in paper.TABLE_3_DATASETS:
+            row += [_printed(model, name), _ours(find_cell(cells, name, model, MAIN))]
+        rows.append(row)
+    rows.append([TITLES[BASELINE]])
+    for name in paper.TABLE_3_DATASETS:
+        rows[-1] += ["", _ours(find_cell(cells, name, BASELINE, None))]
+    header = ["accuracy, %"]
+    for name in paper.TABLE_3_DATASETS:
+        header += [f"{CATALOGUE[name].title}, printed", f"{CATALOGUE[name].title}, `{MAIN}`"]
+    return markdown_table(header, rows)
+
+
+def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
+    """Each cell in full: how many runs, how they scatter, and how far from the printed number they are."""
+    order = {name: place for place, name in enumerate(CATALOGUE)}
+    wanted = None if only is None else {*only, *[(name, BASELINE) for name, _ in only]}
+    shown = {setting: result for setting, result in cells.items() if wanted is None or setting[:2] in wanted}
+    result = sorted(shown.items(), key=lambda item: (order.get(item[0][0], len(order)), str(item[0])))
+    return markdown_table(_DETAILS, [_detail(*item) for item in result]) + f"\n{_provenance(shown)}\n"
+
+
+_DETAILS = (
+    *("dataset", "model", "setting", "runs", "validation"),
+    *("test, 95 %", "s.d.", "printed", "difference", "in s.e.", "engine"),
+)
+
+
+def _detail(setting: Setting, result: Summary) -> list[str]:
+    dataset, model, preset, tokenizer, grouped = setting
+    words = [preset, "case kept" if tokenizer == "kim-cased" else None, "folds grouped by text" if grouped else None]
+    printed = None if grouped else paper.printed(model, dataset)
+    apart = ["", ""]
+    if isinstance(printed, float):
+        apart = [f"{result.mean - printed:+.2f}", f"{result.differs(printed):+.1f}"]
+    return [
+        dataset,
+        model,
+        ", ".join(word for word in words if word),
+        str(len(result.records)),
+        "" if result.validation is None else f"{result.validation:.2f}",
+        f"{result.mean:.2f} ± {result.margin:.2f}",
+        f"{result.deviation:.2f}",
+        _printed(model, dataset) if not grouped else "",
+        *apart,
+        _engines(setting, result),
+    ]
+
+
+def engine_note(cells: Cells) -> str:
+    """Which rows were computed by another engine than today's, and where engines are mixed."""
+    rows: dict[tuple[str, str | None], set[int]] = {}
+    within = set()
+    for (dataset, model, preset, *_), result in cells.items():
+        rows.setdefault((model, preset), set()).update(result.engines)
+        if len(result.engines) > 1:
+            within.add(f"{_row(model, preset)} on {dataset}")
+    older = {
+        f"{_row(*row)} {', '.join(map(str, sorted(own)))} (now {engine_of(row[0])})"
+        for row, own in rows.items()
+        if min(own) < engine_of(row[0])
+    }
+    mixed = {_row(*row) for row, own in rows.items() if len(own) > 1}
+    said = [", ".join(sorted(names)) or "none" for names in (older, mixed, within)]
+    return (
+        "An engine is a version of what a system computes; src/mpad/paper/experiments/engines.py says what changed. "
+        f"Rows of an older one than today's: {said[0]}. Mixed within a row: {said[1]}. "
+        f"Mixed within a cell: {said[2]}.\n"
+    )
+
+
+def _row(model: str, preset: str | None) -> str:
+    return model if preset is None else f"{model} `{preset}`"
+
+
+def _engines(setting: Setting, result: Summary) -> str:
+    own, now = ", ".join(map(str, result.engines)), engine_of(setting[1])
+    return own if result.engines == (now,) else f"{own} (now {now})"
+
+
+def _best(cells: Cells, dataset: str, preset: str) -> str | None:
+    """The variant with the best validation accuracy: nothing is chosen by test documents."""
+    result = {model: find_cell(cells, dataset, model, preset) for model in VARIANTS}
+    whole = {model: cell for model, cell in result.items() if cell is not None and not _lacking(cell)}
+    known = {model: cell.validation for model, cell in whole.items() if cell.validation is not None}
+    return max(known, key=lambda model: known[model]) if known else None
+
+
+def _ours(result: Summary | None, best: bool = False) -> str:
+    if result is None:
+        return ""
+    partly = f" ({len(result.records)} runs)" if _lacking(result) else ""
+    return f"{result.mean:.2f} ± {result.margin:.2f}{partly}{chr(92) + '*' if best else ''}"
+
+
+def _lacking(result: Summary) -> int:
+    """How many of a cell's folds and seeds have not been run."""
+    one = result.records[0]
+    done = {(record.fold, record.seed) for record in result.records}
+    return len(set(make_cell(one.dataset, one.model).runs) - done) if one.dataset in CATALOGUE else 0
+
+
+def _printed(model: str, dataset: str) -> str:
+    value = paper.printed(model, dataset)
+    return "" if value is None else str(value) if isinstance(value, str) else f"{value:.2f}"
+
+
+def _provenance(cells: Cells) -> str:
+    records = [record for result in cells.values() for record in result.records]
+    if not records:
+        return "There are no records yet."
+    vectors = "; ".join(sorted({record.vectors for record in records if record.vectors}))
+    commits = ", ".join(sorted({record.commit for record in records}))
+    devices = "; ".join(sorted({record.device for record in records}))
+    return f"{len(records):,} runs. Word vectors: {vectors or 'none'}. Devices: {devices}. Commits: {commits}."

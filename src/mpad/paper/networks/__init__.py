@@ -1,0 +1,1 @@
+"""The neural baselines of the paper."""

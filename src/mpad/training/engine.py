@@ -1,0 +1,289 @@
+"""What trains models, one or several stacked ones: a step and an evaluation, written once.
+
+On a GPU both are recorded as CUDA graphs and replayed; the host only counts, and looks at numbers once an epoch.
+"""
+
+import copy
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mpad import ops
+from mpad.graph.batch import CorpusTensors
+from mpad.models.network import Network
+from mpad.nn.dropout import DropoutCounter, set_dropout_counter
+from mpad.ops.memory import StepMemory
+from mpad.sequence.batch import WordTensors
+from mpad.training.adam import Adam
+from mpad.training.batches import (
+    BatchSource,
+    DynamicBatches,
+    StaticGraphBatches,
+    StaticSequenceBatches,
+    Step,
+    Targets,
+    largest_first,
+    table,
+)
+from mpad.training.cuda_graph import Captured, Pool
+from mpad.training.examples import Examples, in_batches
+from mpad.training.held_out import HeldOut
+from mpad.training.loss import document_losses, rightness, weighted_loss
+from mpad.training.processes import ALONE, Processes
+from mpad.training.stack import stack_models, unstack_models
+from mpad.training.task import Batches, Result, Task
+
+
+class Engine:
+    """Trains models epoch by epoch; `stacked` ones as one network, its weights with a leading axis."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        source: BatchSource | None = None,
+        stacked: bool | None = None,
+        processes: Processes = ALONE,
+    ) -> None:
+        self._processes = processes
+        self._device = tasks[0].examples.documents.device
+        self.stacked = len(tasks) > 1 if stacked is None else stacked
+        self._source = source
+        captured = source is not None and self._device.type == "cuda"
+        self.network = self._own_network([task.network for task in tasks], copied=source is not None)
+        self._counter = DropoutCounter([task.config.seed for task in tasks], self._device)
+        set_dropout_counter(self.network, self._counter)
+        trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        self._trained = trained
+        rates = [task.config.learning_rate for task in tasks]
+        self._adam = Adam(trained, rates, self._counter.steps, tasks[0].config.weight_decay, _matrices(self.network))
+        self._memory = StepMemory(self._device)
+        self._pool = Pool() if captured else None
+        self.train_step = Captured(self._step, self._changed, self._pool)
+        self._total = self._adam.rates.new_zeros(len(tasks))
+        self.prepared: list[list[Step]] = []
+        self._take(tasks)
+
+    def _own_network(self, networks: Sequence[Network], copied: bool) -> Network:
+        if self.stacked:
+            return stack_models(networks)
+        if not copied:
+            return networks[0]
+        own = copy.deepcopy(networks[0])  # recorded steps belong to its tensors
+        if not isinstance(own.vectors, nn.Parameter):
+            own.set_vectors(networks[0].vectors)  # shared, not copied
+        return own
+
+    def _take(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self._training = Targets([task.examples for task in tasks])
+        self._batches = self._source or DynamicBatches([task.examples.corpus for task in tasks], self.stacked)
+        checks = [task.examples if task.validation is None else task.validation for task in tasks]
+        watched = [task.watched for task in tasks if task.watched is not None]
+        self._held = [self._hold(part) for part in ([checks, watched] if watched else [checks])]
+
+    def _hold(self, examples: Sequence[Examples]) -> HeldOut:
+        source = self._source or DynamicBatches([part.corpus for part in examples], self.stacked)
+        return HeldOut(source, examples, self._check, self._pool, self._processes)
+
+    def fits(self, task: Task) -> bool:
+        """Whether one more network of the same shape can move into this one's tensors, and use its recordings."""
+        if self._source is None or self.stacked:
+            return False
+        mine, network = self._tasks[0], task.network
+        same_vectors = self.network.vectors.data_ptr() == network.vectors.data_ptr()
+        return (
+            type(self.network) is type(network)
+            and self.network.config == network.config
+            and (isinstance(self.network.vectors, nn.Parameter) or same_vectors)
+            and mine.examples.corpus is task.examples.corpus
+            and mine.config.batch_size == task.config.batch_size
+            and _shapes(self.network) == _shapes(network)
+        )
+
+    def adopt(self, task: Task) -> None:
+        """Begin anew with that network's weights and documents."""
+        self.network.load_state_dict(task.network.state_dict())
+        self._adam.reset([task.config.learning_rate])
+        self._counter.seeds.fill_(int(task.config.seed))
+        self._counter.steps.zero_()
+        self._tasks = [task]
+        self._training.set([task.examples])
+        parts = [task.examples if task.validation is None else task.validation, task.watched]
+        for held, part in zip(self._held, parts, strict=False):
+            assert part is not None
+            held.set([part])
+        self.prepared.clear()
+
+    # ── An epoch ──
+
+    def prepare(self, orders: Sequence[Batches]) -> None:
+        """Cut the next epoch's batches out of the corpus; the epoch before may still be running."""
+        documents = [
+            [known[rows] for rows in order] for order, known in zip(orders, self._training.documents, strict=True)
+        ]
+        slots = self._tasks[0].config.batch_size + 1 if self._source is not None else None  # a last batch of one joins
+        self.prepared.append(self._batches.steps(table(documents, slots), self.train_step.recordings))
+
+    def start(self) -> None:
+        """Pass once over each model's batches, then over its held-out documents; a GPU runs behind."""
+        self._total.zero_()
+        self.pass_over()
+        self.evaluate()
+
+    def evaluate(self) -> None:
+        """Pass over the held-out documents."""
+        self.network.eval()
+        self._evaluated = [held.evaluate() for held in self._held]
+
+    def learn_from(self, examples: Examples, batches: Batches, rows_before: Sequence[int]) -> None:
+        """Learn from some of one model's documents, a step a batch: a window of a corpus that is not in memory.
+
+        `rows_before`: documents of each whole batch that processes before this one have.
+        """
+        self._training = Targets([examples])
+        self._batches = DynamicBatches([examples.corpus], self.stacked)
+        self.prepare([batches])
+        self.network.train()
+        for (given, shape), before in zip(self.prepared.pop(0), rows_before, strict=True):
+            self._counter.rows_before = before
+            self.train_step(given, shape)
+
+    def begin(self) -> None:
+        """Forget the losses of the epoch before."""
+        self._total.zero_()
+
+    def pass_over(self) -> None:
+        """Learn from each model's batches, once."""
+        self.network.train()
+        steps = self.prepared.pop(0)
+        if self._pool is not None:
+            new = [step for step in steps if step[1] not in self.train_step.recordings]
+            for given, shape in largest_first(new):
+                self.train_step.record(given, shape)
+        for given, shape in steps:
+            self.train_step(given, shape)
+
+    def finish(self, documents: int | None = None) -> list[Result]:
+        """Wait for the epoch, of so many documents where windows were learnt from; what came of it, for each model."""
+        counts = [max(len(task.examples) if documents is None else documents, 1) for task in self._tasks]
+        total = self._processes.sum(self._total.clone())
+        train = [loss / n for loss, n in zip(total.tolist(), counts, strict=True)]
+        result = [zip(*part.tolist(), strict=True) for part in self._evaluated]
+        watched = [accuracy for _, accuracy in result[1]] if len(result) > 1 else [None] * len(train)
+        return [
+            Result(loss, held_loss, accuracy, other)
+            for loss, (held_loss, accuracy), other in zip(train, result[0], watched, strict=True)
+        ]
+
+    # ── A step, and a step of evaluation ──
+
+    def _step(self, given: Any, shape: Hashable) -> None:
+        with self._memory.step():
+            batch, documents = self._batches.batch(given, shape)
+            targets, weights, real = self._training.look_up(documents)
+            counts, whole = self._processes.sum(torch.stack([real.sum(1), weights.sum(1)]))
+            active = (counts > 0).long()
+            self._counter.advance(active)
+            self._adam.zero_grad()
+            with self._processes.sharing_batches():
+                output = self.network(batch)
+            losses = weighted_loss(self._by_model(output.logits), targets, weights, whole)
+            loss = losses.sum()  # each model's loss moves its own weights alone
+            (loss if output.extra is None else loss + output.extra).backward()
+            self._processes.sum_gradients(self._trained)
+            self._adam.step(active)
+            self._total += losses.detach() * counts
+
+    @torch.no_grad()
+    def _check(self, held: HeldOut, given: Any, shape: Hashable) -> None:
+        batch, documents = held.source.batch(given, shape)
+        targets, weights, real = held.targets.look_up(documents)
+        logits = self._by_model(self.network(batch).logits)
+        each = document_losses(logits, targets) * weights, weights, rightness(logits, targets) * real
+        held.sums += torch.stack(each).sum(-1)
+
+    def _by_model(self, logits: Tensor) -> Tensor:
+        """(models, documents, classes)."""
+        return logits if self.stacked else logits[None]
+
+    def _changed(self) -> list[Tensor]:
+        """Every tensor that a step changes."""
+        averages = [buffer for name, buffer in self.network.named_buffers() if name != "vectors"]
+        return [*self._adam.changed(), *averages, self._counter.steps, self._total]
+
+    # ── Between epochs ──
+
+    def set_learning_rate(self, factor: float) -> None:
+        """Set each model's learning rate to its own times that."""
+        rates = torch.tensor([task.config.learning_rate * factor for task in self._tasks], dtype=torch.float64)
+        self._adam.rates.copy_(rates)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next epoch depends on beside its batches, for a checkpoint."""
+        network = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        optimiser = {f"adam.{name}": value for name, value in self._adam.state().items()}
+        return {**network, **optimiser, "steps": self._counter.steps}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave, in place: recorded steps look for it there."""
+        self.network.load_state_dict(_within(state, "network."))
+        self._adam.load_state(_within(state, "adam."))
+        self._counter.steps.copy_(state["steps"])
+
+    def close(self) -> None:
+        """Give the models their weights."""
+        networks = [task.network for task in self._tasks]
+        if self._source is None or self.stacked:  # another network may still move into these tensors
+            self._adam.release()
+        self._memory.release()
+        if self.stacked:
+            unstack_models(self.network, networks)
+        elif self.network is not networks[0]:
+            networks[0].load_state_dict(self.network.state_dict())
+        for network in networks:
+            network.eval()
+
+
+def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
+    """The fastest way to train these models here; what the engine before has recorded is used again where it can be."""
+    corpus, network = tasks[0].examples.corpus, tasks[0].network
+    on_gpu = tasks[0].examples.documents.device.type == "cuda"
+    held = [part for task in tasks for part in (task.examples, task.validation, task.watched) if part is not None]
+    one_corpus = len({id(part.corpus) for part in held}) == 1
+    if on_gpu and one_corpus and network.stackable and isinstance(corpus, CorpusTensors) and ops.takes_static_graphs():
+        return Engine(tasks, StaticGraphBatches(corpus, len(tasks)), stacked=True)
+    if on_gpu and one_corpus and len(tasks) == 1 and not network.stackable and _fixed_shapes(corpus, network):
+        if before is not None and before.fits(tasks[0]):
+            before.adopt(tasks[0])
+            return before
+        assert isinstance(corpus, WordTensors | CorpusTensors)
+        return Engine(tasks, StaticSequenceBatches(corpus))
+    return Engine(tasks)
+
+
+def _matrices(network: Network) -> list[nn.Parameter]:
+    """Weights of the linear maps."""
+    linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
+    return [module.weight for module in linear if isinstance(module.weight, nn.Parameter)]
+
+
+def _fixed_shapes(corpus: object, network: Network) -> bool:
+    return isinstance(corpus, WordTensors) or (isinstance(corpus, CorpusTensors) and not network.by_sentence)
+
+
+def _shapes(network: Network) -> dict[str, torch.Size]:
+    return {name: x.shape for name, x in network.state_dict().items()}
+
+
+def _within(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
+@torch.no_grad()
+def evaluate(network: Network, examples: Examples) -> tuple[float, float]:
+    """Loss and accuracy; of many labels a document, accuracy is the share of right cells."""
+    logits = torch.cat([network(batch).logits for batch in in_batches(examples.corpus, examples.documents)])
+    loss = weighted_loss(logits, examples.targets, examples.weights)
+    return float(loss), float(rightness(logits, examples.targets).mean())

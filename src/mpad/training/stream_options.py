@@ -1,0 +1,43 @@
+"""How a corpus that does not fit into memory is read, as a value."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpad.errors import InputError
+from mpad.files.cache import cache_folder
+from mpad.inference.parallel import cores
+
+
+def _cache() -> Path:
+    return cache_folder() / "streams"
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """Where packed graphs are kept, by how many processes they are made, and how they are read.
+
+    cache: a folder for packed graphs, about twice as large as the text; it can be removed at any time. Of several
+        machines, one that all see.
+    workers: processes that turn text into packed graphs.
+    lanes: streams of documents that each batch is made of; None: one for each training process.
+    epoch_documents: documents that an epoch passes over at most; None: all.
+    most_held: documents that are held out at most.
+    window: documents in memory at a time, of each lane.
+    """
+
+    cache: Path = field(default_factory=_cache)
+    workers: int = field(default_factory=cores)
+    lanes: int | None = None
+    epoch_documents: int | None = None
+    most_held: int = 20_000
+    window: int = 32_768
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cache", Path(self.cache))
+
+    def lanes_of(self, processes: int) -> int:
+        """How many lanes there are where so many processes train."""
+        lanes = processes if self.lanes is None else self.lanes
+        if lanes < 1 or lanes % processes:
+            raise InputError(f"lanes must be a multiple of the {processes} processes that train, not {lanes}")
+        return lanes
