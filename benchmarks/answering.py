@@ -33,11 +33,11 @@ from benchmarks.training import our_epoch
 from mpad import MPADClassifier
 from mpad import inference as runtime
 from mpad._version import __version__
+from mpad.config import MPADConfig
 from mpad.data.labels import Labels
 from mpad.graph import graphs_of_words
 from mpad.graph.build import GraphConfig
-from mpad.models.mpad import MPAD
-from mpad.nn.config import MPADConfig
+from mpad.model import MPAD
 from mpad.pipeline.document_model import DocumentModel
 from mpad.pipeline.store import load_model, save_model
 from mpad.text.tokenizer import as_tokenizer

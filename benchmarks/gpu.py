@@ -24,11 +24,11 @@ from benchmarks.measure import spread
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import MPADClassifier, cross_validate
+from mpad.config import MPADConfig
 from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.mpad import MPAD
-from mpad.nn.config import MPADConfig
+from mpad.model import MPAD
 from mpad.paper.baselines.tfidf_svm import tfidf_svm
 from mpad.training.config import TrainingConfig
 from mpad.training.engine import find_engine

@@ -46,8 +46,8 @@ def _train(kind: str) -> None:
 
     from benchmarks.corpus import one_document, short_documents
     from benchmarks.training import our_epoch
+    from mpad.config import MPADConfig
     from mpad.graph import graphs_of_words
-    from mpad.nn.config import MPADConfig
 
     torch.set_num_threads(1)
     texts = short_documents(2_560).texts if kind in ("short", "both", "nothing") else []

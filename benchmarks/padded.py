@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.straightforward import PaddedBatch
-from mpad.nn.config import MPADConfig
+from mpad.config import MPADConfig
 
 
 class Gate(nn.Module):

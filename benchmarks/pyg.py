@@ -13,8 +13,8 @@ from torch_geometric.nn import MessagePassing, global_add_pool
 from torch_geometric.utils import softmax
 
 from benchmarks.padded import AuthorsStep, Step
+from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
-from mpad.nn.config import MPADConfig
 
 
 def batches(graphs: PackedGraphs, labels: list[int], n_words: int, size: int) -> list[Any]:

@@ -15,11 +15,11 @@ from benchmarks.measure import in_turn, product_rate, ratios
 from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
 from mpad import ops
+from mpad.config import MPADConfig, Variant
 from mpad.estimator.presets import PRESETS
 from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.mpad import MPAD
-from mpad.nn.config import MPADConfig, Variant
+from mpad.model import MPAD
 from mpad.text.vocabulary import Vocabulary
 from mpad.training.config import TrainingConfig
 from mpad.training.engine import Engine

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import mpad
+from mpad import native
 from mpad.environment import environment
-from mpad.kernels import native
 
 
 def asked(**variables):

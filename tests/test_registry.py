@@ -1,5 +1,5 @@
+from mpad.config import VARIANTS
 from mpad.explain import METHODS
-from mpad.nn.config import VARIANTS
 from mpad.paper import zoo
 from mpad.paper.networks.baselines import BASELINES
 from mpad.registry import REGISTRY, find_kind

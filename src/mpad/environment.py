@@ -6,9 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
+from mpad import native
 from mpad._version import __version__
-from mpad.kernels import native
-from mpad.ops import cpu, cuda
+from mpad.kernels import cpu, cuda
 
 _PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors", "triton")
 

@@ -5,11 +5,11 @@ import torch
 from benchmarks.padded import PaddedMPAD, copy_weights
 from benchmarks.straightforward import prepare
 
+from mpad.config import VARIANTS, MPADConfig
 from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.mpad import MPAD
-from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.model import MPAD
 
 TEXTS = ["a b c a b d. e f", "x", "b a. c. d e f g. a b", "", "the end, is near! c c c"]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mpad import MPADClassifier
+from mpad.ensemble import Ensemble
 from mpad.errors import InputError
 from mpad.evaluate.cross_validation import cross_validate
 from mpad.inference import load
-from mpad.models.ensemble import Ensemble
 
 WORDS = {"good": ["fine", "great", "lovely", "superb"], "bad": ["awful", "poor", "dull", "dreadful"]}
 OTHERS = ["film", "plot", "the", "a", "actor", "was", "scene"]

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from mpad import native
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.kernels import native
 
 TEXTS = ["a b c a b d. e f", "", "x", "b a. c. d e f g. a b", "the end. is near", "c c c", "a b. b a. a b a c a"]
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from mpad import ops
+from mpad.config import MPADConfig
 from mpad.graph.batch import CorpusTensors, stack_batches
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.features import node_means, nodes_of_words, with_features
 from mpad.graph.packed import PackedGraphs, take_documents
-from mpad.graph.static_batch import BatchShape, StaticCorpus
-from mpad.models.mpad import MPAD
-from mpad.nn.config import MPADConfig
+from mpad.kernels.static_batch import BatchShape, StaticCorpus
+from mpad.model import MPAD
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vocabulary import learn_vocabulary
 

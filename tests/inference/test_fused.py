@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.inference.test_network import random_model, texts
 
+from mpad import native
 from mpad.estimator.presets import PRESETS
 from mpad.inference import fused, network, parallel
-from mpad.kernels import native
 
 pytestmark = pytest.mark.skipif(native.library is None, reason="the compiled kernels were not built")
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from mpad import native
+from mpad.config import VARIANTS, MPADConfig
 from mpad.data.labels import Labels
 from mpad.estimator.presets import PRESETS
 from mpad.graph.build import GraphConfig
 from mpad.inference import network
-from mpad.kernels import native
-from mpad.models.mpad import MPAD
-from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.model import MPAD
 from mpad.pipeline.document_model import DocumentModel
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary

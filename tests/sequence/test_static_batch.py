@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from mpad.dropout import DropoutCounter, set_dropout_counter
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs
-from mpad.nn.dropout import DropoutCounter, set_dropout_counter
 from mpad.paper.networks.baselines import BASELINES, find_baseline
 from mpad.sequence.batch import WordTensors
 from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_shape, round_up

@@ -7,9 +7,9 @@ import torch
 from tests.training.test_stack import tasks
 
 from mpad import MPADClassifier
+from mpad.config import VARIANTS
 from mpad.estimator.presets import PRESETS
 from mpad.evaluate.cross_validation import cross_validate
-from mpad.nn.config import VARIANTS
 from mpad.paper import zoo
 from mpad.paper.networks.baselines import BASELINES
 from mpad.training import loop
@@ -26,24 +26,28 @@ def in_static_shapes(tasks, before=None):
     """As on a GPU; on a CPU steps are not recorded, but run."""
     corpus, network = tasks[0].examples.corpus, tasks[0].network
     if network.stackable:
-        return Engine(tasks, StaticGraphBatches(corpus, len(tasks)), stacked=True)
+        return Engine(tasks, StaticGraphBatches(corpus, len(tasks)))
     if before is not None and before.fits(tasks[0]):
         before.adopt(tasks[0])
         return before
     return Engine(tasks, StaticSequenceBatches(corpus))
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("preset", PRESETS)
-def test_static_shapes_learn_what_dynamic_ones_learn(fruit_corpus, variant, preset):
-    plain = train(tasks(*fruit_corpus, variant, preset))
-    made = tasks(*fruit_corpus, variant, preset)
-    static = list(train_in_turn(made, engine=in_static_shapes(made)))
-    for one, other in zip(static, plain, strict=True):
+STACKED = [("mpad", "paper", {}), ("path", "authors", {}), ("mpad", "paper", {"learn_vectors": True})]
+
+
+@pytest.mark.parametrize(("variant", "preset", "options"), STACKED, ids=str)
+def test_stacked_models_learn_what_each_learns_alone(fruit_corpus, variant, preset, options):
+    """Folds, learning rates and dropout rates differ. Triton's interpreter runs the kernels here."""
+    pytest.importorskip("triton")
+    given = {"dropouts": (0.0, 0.3, 0.5), "epochs": 2, **options}
+    alone = train(tasks(*fruit_corpus, variant, preset, **given))
+    made = tasks(*fruit_corpus, variant, preset, **given)
+    together = list(train_in_turn(made, engine=in_static_shapes(made)))
+    for one, other in zip(together, alone, strict=True):
         for mine, yours in zip(one.reports, other.reports, strict=True):
-            assert mine.train_loss == pytest.approx(yours.train_loss, abs=1e-6)
-            assert mine.validation_loss == pytest.approx(yours.validation_loss, abs=1e-6)
-            assert mine.watched_accuracy == yours.watched_accuracy
+            assert mine.train_loss == pytest.approx(yours.train_loss, abs=1e-3)
+            assert mine.validation_loss == pytest.approx(yours.validation_loss, abs=1e-3)
 
 
 # ── Networks that cannot be stacked ──
@@ -134,7 +138,7 @@ def test_recorded_steps_learn_what_plain_ones_learn(fruit_corpus, variant, prese
     made = on_gpu(fruit_corpus, variant, preset, dropouts=dropouts)
     assert isinstance(find_engine(made)._source, StaticGraphBatches)
     fast = train(made)
-    plain = train(tasks(*fruit_corpus, variant, preset, dropouts=dropouts, dtype=torch.float32))
+    plain = train(tasks(*fruit_corpus, variant, preset, dropouts=dropouts))
     for one, other in zip(fast, plain, strict=True):
         assert one.reports[0].train_loss == pytest.approx(other.reports[0].train_loss, abs=0.02)
         assert one.reports[-1].validation_loss == pytest.approx(other.reports[-1].validation_loss, abs=0.1)

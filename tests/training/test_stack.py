@@ -1,4 +1,4 @@
-"""A model learns the same whether it trains alone or stacked with others."""
+"""Several models of one architecture as one stacked model; tests/training/test_engine.py trains them."""
 
 from dataclasses import replace
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from mpad.config import MPADConfig
 from mpad.errors import InputError
 from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.models.mpad import MPAD
-from mpad.nn.config import VARIANTS, MPADConfig
+from mpad.model import MPAD
 from mpad.training.config import TrainingConfig
 from mpad.training.examples import make_examples
 from mpad.training.loop import train
@@ -29,7 +29,8 @@ def tasks(
     n_models=3,
     dropouts=(0.5, 0.5, 0.5),
     device=DEVICE,
-    dtype=torch.float64,
+    dtype=torch.float32,
+    epochs=4,
     **options,
 ):
     """Models with different seeds, folds and learning rates over one corpus; folds differ in size."""
@@ -52,50 +53,10 @@ def tasks(
             order[:20],
             order[20 : 100 + number],
         )  # 80, 81, 82 documents: 5, 5, 6 batches
-        training = TrainingConfig(4, None, 16, 0.01 / (number + 1), seed=number + 5)
+        training = TrainingConfig(epochs, None, 16, 0.01 / (number + 1), seed=number + 5)
         checks, examples = make_examples(corpus, held, targets), make_examples(corpus, rest, targets)
         made.append(Task(network, examples, checks, training, watched=make_examples(corpus, order[100:], targets)))
     return made
-
-
-def trained(made):
-    histories = train(made)
-    return histories, [{name: value.clone() for name, value in task.network.state_dict().items()} for task in made]
-
-
-def check_same(build, tolerance):
-    together, stacked = trained(build())
-    for number in range(len(together)):
-        (alone,), (single,) = trained([build()[number]])
-        for one, other in zip(together[number].reports, alone.reports, strict=True):
-            assert one.train_loss == pytest.approx(other.train_loss, abs=tolerance)
-            assert one.validation_loss == pytest.approx(other.validation_loss, abs=tolerance)
-            assert one.watched_accuracy == other.watched_accuracy
-        assert together[number].best_epoch == alone.best_epoch
-        for name, value in single.items():
-            if not name.endswith("num_batches_tracked"):
-                assert torch.allclose(stacked[number][name], value, atol=tolerance), name
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("preset", PRESETS)
-def test_together_as_alone(fruit_corpus, variant, preset):
-    check_same(lambda: tasks(*fruit_corpus, variant, preset), 1e-7)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"learn_vectors": True},
-        {"master_node": False},
-        {"master_skip": False, "renormalise": False},
-        {"combine": "identity"},
-        {"dropouts": (0.0, 0.3, 0.5)},
-    ],
-    ids=lambda options: ",".join(options),
-)
-def test_ablations_and_settings_together_as_alone(fruit_corpus, options):
-    check_same(lambda: tasks(*fruit_corpus, **options), 1e-7)
 
 
 def test_each_model_stops_by_its_own_patience(fruit_corpus):

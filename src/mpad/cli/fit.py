@@ -22,12 +22,12 @@ from mpad.cli.inputs import (
 )
 from mpad.cli.output import check_new
 from mpad.cli.streamed import kept_epoch, run_stream, streams
+from mpad.config import MPADConfig
 from mpad.data.labels import as_lists
 from mpad.data.readers import Files
 from mpad.errors import InputError
 from mpad.estimator.presets import DEFAULT_PRESET
 from mpad.graph.build import GraphConfig
-from mpad.nn.config import MPADConfig
 from mpad.text.contextual import WORDS
 
 if TYPE_CHECKING:

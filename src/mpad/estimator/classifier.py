@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mpad.config import MPADConfig, Variant
 from mpad.data.labels import Labels
 from mpad.data.streams import Columns
+from mpad.ensemble import scale_logits
 from mpad.estimator.members import TrainingData, check_members, held_out_logits, trained_model
 from mpad.estimator.presets import DEFAULT_PRESET, find_preset
 from mpad.estimator.text_classifier import TextClassifier
@@ -18,9 +20,8 @@ from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
 from mpad.linear.fit import fit_linear_part, refit_linear_part
 from mpad.linear.mixture import HeldOutFit
-from mpad.models.mpad import MPAD
-from mpad.models.network import Network
-from mpad.nn.config import MPADConfig, Variant
+from mpad.model import MPAD
+from mpad.network import Network
 from mpad.pipeline.document_model import DocumentModel, calibrate
 from mpad.pipeline.text_model import TextModel
 from mpad.text.contextual import WORDS, Transformer, chosen_transformer
@@ -280,7 +281,7 @@ class MPADClassifier(TextClassifier):
         model = trained_model(model, tasks)
         assert isinstance(model, DocumentModel)
         if fitted.counts is None:
-            model.network.scale_logits(1 / (fitted.temperature or 1.0))
+            scale_logits(model.network, 1 / (fitted.temperature or 1.0))
             return model
         labels, words = len(model.labels), model.vocabulary.words
         known = data.targets, data.weights, labels, words, _linear_vectors(model), fitted.counts, seed, data.groups

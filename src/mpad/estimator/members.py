@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from mpad._version import __version__
+from mpad.config import MOST_MEMBERS
+from mpad.ensemble import Ensemble
 from mpad.errors import InputError
 from mpad.estimator.untrained import untrained_network
 from mpad.estimator.warm_start import copy_weights
-from mpad.models.ensemble import Ensemble
-from mpad.models.mpad import MPAD
-from mpad.nn.config import MOST_MEMBERS
+from mpad.model import MPAD
 from mpad.pipeline.text_model import TextModel
 from mpad.text.vectors import random_rows
 from mpad.training.checkpoint import fingerprint

@@ -35,7 +35,7 @@ from mpad.estimator.members import (
 from mpad.estimator.training_card import TrainingSummary, closing_lines, draw_history, read_history, training_card
 from mpad.estimator.untrained import untrained_model
 from mpad.linear.mixture import HeldOutFit
-from mpad.models.network import Network
+from mpad.network import Network
 from mpad.pipeline.store import as_json, load_model, save_model
 from mpad.pipeline.text_model import TextModel
 from mpad.text.contextual import Transformer

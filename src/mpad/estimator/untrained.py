@@ -13,7 +13,7 @@ from mpad.data.inspection import warn_of_words
 from mpad.data.labels import Labels
 from mpad.errors import InputError
 from mpad.estimator.warm_start import earlier_model
-from mpad.models.network import Network
+from mpad.network import Network
 from mpad.pipeline.text_model import TextModel
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.text.vectors import WordVectors, make_vectors, random_vectors

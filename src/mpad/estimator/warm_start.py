@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpad.data.labels import Labels, as_labels, learn_labels
 from mpad.errors import InputError
-from mpad.models.network import Network
+from mpad.network import Network
 from mpad.pipeline.document_model import DocumentModel
 from mpad.pipeline.text_model import TextModel
 from mpad.text.vocabulary import Vocabulary

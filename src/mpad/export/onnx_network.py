@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mpad.config import MPADConfig
 from mpad.export.onnx_builder import FLOAT, Builder
 from mpad.inference.answer import Floats
 from mpad.inference.fold import FoldedLevel, Read, Step, Weights, fold_level, linear
 from mpad.inference.maps import Affine
-from mpad.nn.config import MPADConfig
 from mpad.text.vocabulary import SPARE_ROWS
 
 Aggregate = Callable[[str], str]  # D⁻¹ A x

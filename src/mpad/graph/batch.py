@@ -17,22 +17,10 @@ _IN_FULL = 1 << 30  # bytes of features that are not kept in half precision
 
 
 @dataclass(frozen=True)
-class Padding:
-    """What is padding where the batches of several models stand side by side, each filled up with a dummy document.
-
-    1 for what counts, 0 for padding.
-    """
-
-    words: Tensor  # (n_models, nodes of a model, 1) float32
-    graphs: Tensor  # (n_models, graphs of a model, 1)
-    documents: Tensor  # (n_models, documents of a model, 1)
-
-
-@dataclass(frozen=True)
 class GraphBatch:
     """Some documents as one graph with many components."""
 
-    words: Tensor  # (n_nodes,) int64, each node's row in the table of word vectors, or in `rows`; -1 where it fills up
+    words: Tensor  # (n_nodes,) int64, each node's row in the table of word vectors, or in `rows`
     owner: Tensor  # (n_nodes,) int64, graph of each node
     size: Tensor  # (n_graphs,) int64, nodes of each graph
     source: Tensor  # (n_edges,) int64, node
@@ -40,13 +28,7 @@ class GraphBatch:
     weight: Tensor  # (n_edges,) float32
     graph_owner: Tensor  # (n_graphs,) int64, document of each graph
     graph_count: Tensor  # (n_documents,) int64, graphs of each document
-    padding: Padding | None = None  # where the documents are those of several models
     rows: Tensor | None = None  # (rows, width), what nodes start from where that is not the vector of their word
-
-    @property
-    def n_models(self) -> int:
-        """Models whose documents these are."""
-        return 1 if self.padding is None else self.padding.words.shape[0]
 
     @property
     def n_words(self) -> int:
@@ -62,49 +44,6 @@ class GraphBatch:
     def n_documents(self) -> int:
         """Documents in the batch."""
         return self.graph_count.shape[0]
-
-
-def stack_batches(batches: list[GraphBatch]) -> GraphBatch:
-    """Put batches of different models side by side, each filled up to the largest, and one dummy document.
-
-    The dummy document owns what fills up: words without edges in its last graph, and graphs without words.
-    """
-    n_models = len(batches)
-    n_nodes = max(batch.words.shape[0] for batch in batches) + 1
-    n_graphs = max(batch.n_graphs for batch in batches) + 1
-    n_documents = max(batch.n_documents for batch in batches) + 1
-    weight = batches[0].weight
-
-    def filled(name: str, size: int, value: int) -> Tensor:
-        return torch.stack([_fill(getattr(batch, name), size, value) for batch in batches])
-
-    def counted(name: str, size: int) -> Tensor:
-        ones = [_fill(weight.new_ones(getattr(batch, name).shape[0]), size, 0) for batch in batches]
-        return torch.stack(ones)[..., None]
-
-    def edges(name: str) -> Tensor:
-        return torch.cat([getattr(batch, name) + model * n_nodes for model, batch in enumerate(batches)])
-
-    model = torch.arange(n_models, device=weight.device)[:, None]
-    size, graph_count = filled("size", n_graphs, 0), filled("graph_count", n_documents, 0)
-    size[:, -1] = n_nodes - size.sum(1)
-    graph_count[:, -1] = n_graphs - graph_count.sum(1)
-    return GraphBatch(
-        words=filled("words", n_nodes, -1).flatten(),
-        owner=(filled("owner", n_nodes, n_graphs - 1) + model * n_graphs).flatten(),
-        size=size.flatten(),
-        source=edges("source"),
-        target=edges("target"),
-        weight=torch.cat([batch.weight for batch in batches]),
-        graph_owner=(filled("graph_owner", n_graphs, n_documents - 1) + model * n_documents).flatten(),
-        graph_count=graph_count.flatten(),
-        padding=Padding(counted("words", n_nodes), counted("size", n_graphs), counted("graph_count", n_documents)),
-        rows=batches[0].rows,  # models that train together read one corpus
-    )
-
-
-def _fill(x: Tensor, size: int, value: int) -> Tensor:
-    return torch.nn.functional.pad(x, (0, size - x.shape[0]), value=value)
 
 
 class CorpusTensors:

@@ -6,7 +6,7 @@ from ctypes import c_long
 import torch
 from torch import Tensor
 
-from mpad.kernels import native
+from mpad import native
 
 _CORPUS = (
     "words",

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
 from mpad.inference.answer import Answer
 from mpad.inference.fold import Weights
 from mpad.inference.network import Network
-from mpad.nn.config import MPADConfig
 
 
 class Ensemble:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.config import MPADConfig
 from mpad.inference.answer import Floats
 from mpad.inference.maps import PLAIN, RELU, Affine, Bias, Product
-from mpad.nn.config import MPADConfig
 
 Weights = Mapping[str, NDArray[Any]]
 _EPSILON = 1e-5  # of torch's batch norm

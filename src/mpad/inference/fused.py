@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad import native
+from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
 from mpad.inference.answer import Floats
 from mpad.inference.fold import FoldedLevel, Read, Step
 from mpad.inference.maps import Affine
 from mpad.inference.table import WordTable
-from mpad.kernels import native
-from mpad.nn.config import MPADConfig
 
 _ROWS = 256  # answered together: what lies between two rounds stays in the cache
 _ENTER = "enter", "enter_b", "second", "second_b", "sent", "u", "u_b"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
 from mpad.inference.answer import Answer, Floats, join
 from mpad.inference.fold import FoldedLevel, Read, Weights, fold_level, linear
@@ -18,7 +19,6 @@ from mpad.inference.parallel import side_by_side
 from mpad.inference.segments import Groups
 from mpad.inference.table import SpareRows, WordTable
 from mpad.inference.update import Messages, combine
-from mpad.nn.config import MPADConfig
 
 _NODES = 500  # words answered together by NumPy: their states stay in the cache
 _GRAPHS = 40  # likewise graphs: sums over them are products with a (graphs, words) matrix

@@ -11,8 +11,9 @@ from mpad.data.labels import Labels
 from mpad.errors import InputError
 from mpad.estimator.text_classifier import TextClassifier
 from mpad.explain.explanation import Explanation
-from mpad.models.network import Network, NetworkConfig
+from mpad.network import Network
 from mpad.paper.networks.baselines import baseline_options, find_baseline
+from mpad.paper.networks.config import NetworkConfig
 from mpad.pipeline.sequence_model import SequenceModel
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary

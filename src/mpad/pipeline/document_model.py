@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from mpad.data.labels import Labels, fit_thresholds
+from mpad.ensemble import Ensemble, make_mpad, scale_logits
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.features import with_features
@@ -22,9 +23,8 @@ from mpad.inference.network import Network
 from mpad.inference.table import new_rows
 from mpad.linear.mixture import HeldOutFit, fit_temperature
 from mpad.linear.potentials import Potentials
-from mpad.models.ensemble import Ensemble, make_mpad
-from mpad.models.mpad import MPAD
-from mpad.models.network import Output
+from mpad.model import MPAD
+from mpad.network import Output
 from mpad.pipeline.text_model import TextModel
 from mpad.text.contextual import Transformer, runs
 from mpad.text.tokenizer import Tokenizer
@@ -210,7 +210,7 @@ def calibrate(
         model = replace(model, potentials=fitted.potentials)
     else:
         factor = fit_temperature(logits, targets)
-        model.network.scale_logits(factor)
+        scale_logits(model.network, factor)
         fitted = HeldOutFit(logits=factor * logits, temperature=1 / factor)
     if model.labels.multilabel and fitted.logits is not None:
         thresholds = fit_thresholds(model.labels.probabilities(fitted.logits), targets)

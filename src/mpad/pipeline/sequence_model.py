@@ -9,7 +9,7 @@ from mpad.data.labels import Labels
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.build import build_graphs
 from mpad.graph.packed import PackedGraphs
-from mpad.models.network import Network
+from mpad.network import Network
 from mpad.pipeline.text_model import TextModel
 from mpad.sequence.batch import WordTensors, cut_sentences
 from mpad.sequence.trees import PackedTrees, TreeTensors, pack_trees

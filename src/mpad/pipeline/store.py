@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from mpad.ensemble import make_mpad
 from mpad.linear.potentials import Potentials
-from mpad.models.ensemble import make_mpad
-from mpad.models.network import Network
+from mpad.network import Network
 from mpad.pipeline.document_model import DocumentModel
 from mpad.pipeline.sequence_model import SequenceModel
 from mpad.pipeline.text_model import TextModel

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mpad.data.labels import Labels, rightness
 from mpad.errors import InputError
 from mpad.inference.answer import Answer, join
-from mpad.models.network import Network, Output
+from mpad.network import Network, Output
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import EncodedCorpus, Vocabulary
 from mpad.training.examples import Corpus, in_batches

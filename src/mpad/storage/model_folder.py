@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from mpad.config import MPADConfig, Shapes
 from mpad.data.labels import Labels
 from mpad.errors import DamagedModel, FutureFormat, InputError, MissingModelFile, ShapeMismatch, StoreError
 from mpad.files import atomic
@@ -30,7 +31,6 @@ from mpad.files.settings import as_settings
 from mpad.files.tensors import Arrays, Expected, check_finite, read_tensors
 from mpad.graph.build import GraphConfig
 from mpad.linear.potentials import INTEGERS, PREFIX, Potentials, PotentialShape
-from mpad.nn.config import MPADConfig, Shapes
 from mpad.storage import int8
 from mpad.storage.checksums import SUMS, digest, read_small, read_sums
 from mpad.storage.model_formats import FORMAT, network_settings, tensor_name

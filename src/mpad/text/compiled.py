@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.kernels import native
-from mpad.kernels.native import at
+from mpad import native
+from mpad.native import at
 
 _FIRST = 1 << 13  # words that there is room for at first
 

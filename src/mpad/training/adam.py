@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from mpad import ops
+from mpad import kernels
 
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # torch's defaults
 _LARGE = 1 << 17  # numbers of a model; a tensor this large is worth an update of its own
 _ALIGN = 16  # numbers; where each parameter starts, so that products read whole cache lines
 
@@ -104,7 +105,7 @@ class Adam:
             values.append(parameter.detach().view(self._n, -1))
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             gradients.append(gradient.reshape(self._n, -1))
-        ops.adam_step(values, gradients, self.m, self.v, self.rates, self._steps, active)
+        adam_step(values, gradients, self.m, self.v, self.rates, self._steps, active)
 
     def changed(self) -> list[Tensor]:
         """Every tensor that a step changes."""
@@ -130,3 +131,23 @@ class Adam:
         """Give each parameter memory of its own again."""
         self.zero_grad()
         self._small.release()
+
+
+@torch.no_grad()
+def adam_step(
+    parameters: list[Tensor], gradients: list[Tensor], m: list[Tensor], v: list[Tensor],
+    rates: Tensor, steps: Tensor, active: Tensor,
+) -> None:  # fmt: skip
+    """Update x ← x − rate · m̂ / (√v̂ + ε), with m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g², m̂ = m / (1 − β₁ᵗ) etc.
+
+    x, g, m, v: (models, numbers) each; rates, steps t (this one counted), active: (models,). Inactive models stay.
+    """
+    if kernels.adam_step(parameters, gradients, [m, v], rates, steps, active):
+        return
+    takes = active.to(rates.dtype)[:, None]
+    t = steps.clamp(min=1).to(rates.dtype)[:, None]  # a model that has not begun is not active
+    for x, g, first, second in zip(parameters, gradients, m, v, strict=True):
+        first += takes * (1 - BETA1) * (g - first)
+        second += takes * (1 - BETA2) * (g * g - second)
+        root = torch.sqrt(second / (1 - BETA2**t)) + EPSILON
+        x -= takes * rates[:, None] * first / (1 - BETA1**t) / root

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpad.graph.batch import CorpusTensors, stack_batches
-from mpad.graph.static_batch import BatchShape, StaticCorpus
+from mpad.graph.batch import CorpusTensors
+from mpad.kernels.static_batch import BatchShape, StaticCorpus
 from mpad.sequence.batch import WordTensors
 from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_shape
 from mpad.training.examples import Corpus, Examples, batch_numbers
@@ -57,35 +57,25 @@ def table(parts: Sequence[Sequence[NDArray[np.int64]]], slots: int | None = None
 
 
 class DynamicBatches:
-    """Batches as long as their documents; those of several models stand side by side, each model with its corpus."""
+    """Batches of one model, as long as their documents."""
 
-    def __init__(self, corpora: Sequence[Corpus], stacked: bool) -> None:
-        self._corpora, self._stacked = corpora, stacked
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
 
     def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
-        """Each model's documents as they are."""
-        return [([torch.from_numpy(row[row >= 0]) for row in step], None) for step in documents]
+        """Return the documents of each step."""
+        return [(torch.from_numpy(row[row >= 0]), None) for row in documents[:, 0]]
 
-    def batch(self, given: Sequence[Tensor], shape: Hashable) -> tuple[Any, Tensor]:
-        """Cut the documents out."""
-        device = self._corpora[0].device
-        parts = [row.to(device) for row in given]
-        taken = [corpus.take(part) for corpus, part in zip(self._corpora, parts, strict=True)]
-        if not self._stacked:
-            return taken[0], parts[0][None]
-        batch = stack_batches(taken)
-        documents = torch.full((len(parts), batch.n_documents // len(parts)), -1, device=device)
-        for row, part in zip(documents, parts, strict=True):
-            row[: len(part)] = part
-        return batch, documents
+    def batch(self, given: Tensor, shape: Hashable) -> tuple[Any, Tensor]:
+        """Cut the documents out of the corpus."""
+        documents = given.to(self._corpus.device)
+        return self._corpus.take(documents), documents[None]
 
     def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
         """Cut documents, in order, into batches of about as many words each."""
-        cut = []
-        for corpus, part in zip(self._corpora, documents, strict=True):
-            number = batch_numbers(corpus, torch.from_numpy(part).to(corpus.device))
-            cut.append(np.split(part, np.flatnonzero(np.diff(number)) + 1))
-        return table(cut)
+        (part,) = documents
+        number = batch_numbers(self._corpus, torch.from_numpy(part).to(self._corpus.device))
+        return table([np.split(part, np.flatnonzero(np.diff(number)) + 1)])
 
 
 class StaticGraphBatches:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpad import ops
+from mpad import kernels
 
 _recording = Lock()
 Step = Callable[[Any, Hashable], None]
@@ -49,7 +49,7 @@ class Captured:
         pool.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(pool.stream), _tensor_cores():
             if not self.recordings:
-                with ops.compile_ahead():
+                with kernels.compile_ahead():
                     self._step(place, shape)
             self._step(place, shape)  # warms caches up
         torch.cuda.current_stream().wait_stream(pool.stream)

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mpad import ops
+from mpad import kernels
+from mpad.dropout import DropoutCounter, set_dropout_counter
 from mpad.graph.batch import CorpusTensors
-from mpad.models.network import Network
-from mpad.nn.dropout import DropoutCounter, set_dropout_counter
-from mpad.ops.memory import StepMemory
+from mpad.kernels.memory import StepMemory
+from mpad.network import Network
 from mpad.sequence.batch import WordTensors
 from mpad.training.adam import Adam
 from mpad.training.batches import (
@@ -43,15 +43,15 @@ class Engine:
         self,
         tasks: Sequence[Task],
         source: BatchSource | None = None,
-        stacked: bool | None = None,
         processes: Processes = ALONE,
     ) -> None:
         self._processes = processes
         self._device = tasks[0].examples.documents.device
-        self.stacked = len(tasks) > 1 if stacked is None else stacked
+        self.stacked = isinstance(source, StaticGraphBatches)
         self._source = source
         captured = source is not None and self._device.type == "cuda"
-        self.network = self._own_network([task.network for task in tasks], copied=source is not None)
+        own = self._own_network([task.network for task in tasks], copied=source is not None)
+        self.network = processes.share_batches(own) if processes.size > 1 else kernels.accelerate(own)
         self._counter = DropoutCounter([task.config.seed for task in tasks], self._device)
         set_dropout_counter(self.network, self._counter)
         trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
@@ -78,13 +78,13 @@ class Engine:
     def _take(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         self._training = Targets([task.examples for task in tasks])
-        self._batches = self._source or DynamicBatches([task.examples.corpus for task in tasks], self.stacked)
+        self._batches = self._source or DynamicBatches(tasks[0].examples.corpus)
         checks = [task.examples if task.validation is None else task.validation for task in tasks]
         watched = [task.watched for task in tasks if task.watched is not None]
         self._held = [self._hold(part) for part in ([checks, watched] if watched else [checks])]
 
     def _hold(self, examples: Sequence[Examples]) -> HeldOut:
-        source = self._source or DynamicBatches([part.corpus for part in examples], self.stacked)
+        source = self._source or DynamicBatches(examples[0].corpus)
         return HeldOut(source, examples, self._check, self._pool, self._processes)
 
     def fits(self, task: Task) -> bool:
@@ -94,8 +94,7 @@ class Engine:
         mine, network = self._tasks[0], task.network
         same_vectors = self.network.vectors.data_ptr() == network.vectors.data_ptr()
         return (
-            type(self.network) is type(network)
-            and self.network.config == network.config
+            self.network.config == network.config
             and (isinstance(self.network.vectors, nn.Parameter) or same_vectors)
             and mine.examples.corpus is task.examples.corpus
             and mine.config.batch_size == task.config.batch_size
@@ -143,7 +142,7 @@ class Engine:
         `rows_before`: documents of each whole batch that processes before this one have.
         """
         self._training = Targets([examples])
-        self._batches = DynamicBatches([examples.corpus], self.stacked)
+        self._batches = DynamicBatches(examples.corpus)
         self.prepare([batches])
         self.network.train()
         for (given, shape), before in zip(self.prepared.pop(0), rows_before, strict=True):
@@ -187,8 +186,7 @@ class Engine:
             active = (counts > 0).long()
             self._counter.advance(active)
             self._adam.zero_grad()
-            with self._processes.sharing_batches():
-                output = self.network(batch)
+            output = self.network(batch)
             losses = weighted_loss(self._by_model(output.logits), targets, weights, whole)
             loss = losses.sum()  # each model's loss moves its own weights alone
             (loss if output.extra is None else loss + output.extra).backward()
@@ -244,6 +242,7 @@ class Engine:
             networks[0].load_state_dict(self.network.state_dict())
         for network in networks:
             network.eval()
+        self._processes.leave_batches(self.network)
 
 
 def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
@@ -252,8 +251,14 @@ def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
     on_gpu = tasks[0].examples.documents.device.type == "cuda"
     held = [part for task in tasks for part in (task.examples, task.validation, task.watched) if part is not None]
     one_corpus = len({id(part.corpus) for part in held}) == 1
-    if on_gpu and one_corpus and network.stackable and isinstance(corpus, CorpusTensors) and ops.takes_static_graphs():
-        return Engine(tasks, StaticGraphBatches(corpus, len(tasks)), stacked=True)
+    if (
+        on_gpu
+        and one_corpus
+        and network.stackable
+        and isinstance(corpus, CorpusTensors)
+        and kernels.supports_static_batches(corpus.device)
+    ):
+        return Engine(tasks, StaticGraphBatches(corpus, len(tasks)))
     if on_gpu and one_corpus and len(tasks) == 1 and not network.stackable and _fixed_shapes(corpus, network):
         if before is not None and before.fits(tasks[0]):
             before.adopt(tasks[0])

@@ -8,6 +8,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad import kernels
 from mpad.errors import NotFinite
 from mpad.training.checkpoint import Checkpoint
 from mpad.training.config import TrainingConfig
@@ -15,8 +16,6 @@ from mpad.training.engine import Engine, find_engine
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights, EarlyStopping
 from mpad.training.task import Batches, Result, Task, check_together
-
-_SMALL = 1_200  # rows in a batch
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def train_in_turn(
     trains them, if one is there already.
     """
     check_together(tasks)
-    if len(tasks) > 1 and not _stacking_pays(tasks):
+    if len(tasks) > 1 and engine is None and not _can_stack(tasks):
         yield from _one_by_one(tasks, sink, keep_interrupted)
         return
     engine = engine or find_engine(tasks)
@@ -110,18 +109,10 @@ def _numbered(sink: Sink, model: int) -> Sink:
     return lambda report: sink(replace(report, model=model))
 
 
-def _stacking_pays(tasks: Sequence[Task]) -> bool:
-    """On a GPU always; on a CPU where batches are so small that starting operators takes most of the time.
-
-    Networks that cannot be stacked train one after another.
-    """
-    examples = tasks[0].examples
-    if not tasks[0].network.stackable:
-        return False
-    if examples.documents.device.type != "cpu":
-        return True
-    words = float(examples.corpus.document_sizes(examples.documents).float().mean())
-    return words * tasks[0].config.batch_size < _SMALL
+def _can_stack(tasks: Sequence[Task]) -> bool:
+    """Return whether these models train as one stacked network: on a GPU, in recorded steps."""
+    device = tasks[0].examples.documents.device
+    return tasks[0].network.stackable and kernels.supports_static_batches(device)
 
 
 def _epochs(

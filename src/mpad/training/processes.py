@@ -8,21 +8,21 @@ all have the same weights after every step.
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from mpad import kernels
 from mpad.errors import MPADError
-from mpad.ops.batch_norm import synchronised
+from mpad.model import BatchNorm
 
-_PATIENCE = timedelta(
-    minutes=30
-)  # with a process that lives, but takes its time; of one that is gone others hear at once
+N = TypeVar("N", bound=nn.Module)
+_PATIENCE = timedelta(minutes=30)  # for a slow process; one that has ended is reported at once
 
 
 class ProcessGone(MPADError):
@@ -61,9 +61,15 @@ class Processes:
         for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             parameter.grad = part.view(parameter.shape)
 
-    def sharing_batches(self) -> AbstractContextManager[None]:
-        """While this lasts, batch norms count the rows of all processes."""
-        return nullcontext() if self.size == 1 else synchronised(_Sum.apply)
+    def share_batches(self, network: N) -> N:
+        """Let batch norms use the rows of all processes; kernels know only those of one, so the plain forwards run."""
+        kernels.accelerate(network, False)
+        _replace(network, BatchNorm, _SharedBatchNorm)
+        return network
+
+    def leave_batches(self, network: nn.Module) -> None:
+        """Undo `share_batches`."""
+        _replace(network, _SharedBatchNorm, BatchNorm)
 
     def wait(self) -> None:
         """Go on when all have come here."""
@@ -89,6 +95,29 @@ class _Sum(torch.autograd.Function):
             gradient = gradients[0].clone()
             torch.distributed.all_reduce(gradient)
         return gradient
+
+
+class _SharedBatchNorm(BatchNorm):
+    """Batch norm over the rows of all processes."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(rows, width) → the same."""
+        if not self.training or self.running_mean is None or self.running_var is None:
+            return super().forward(input)
+        total: Callable[[Tensor], Tensor] = _Sum.apply
+        n = total(input.new_tensor([float(len(input))]))
+        mean = total(input.sum(0)) / n
+        var = total((input - mean).square().sum(0)) / n
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum or 0.0)
+            self.running_var.lerp_(var * (n / (n - 1).clamp(min=1)), self.momentum or 0.0)
+        return (input - mean) * torch.rsqrt(var + self.eps) * self.weight + self.bias
+
+
+def _replace(network: nn.Module, old: type[nn.Module], new: type[nn.Module]) -> None:
+    for module in network.modules():
+        if type(module) is old:
+            module.__class__ = new
 
 
 @contextmanager

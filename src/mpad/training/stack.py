@@ -6,9 +6,9 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
+from mpad.dropout import Dropout
 from mpad.errors import InputError
-from mpad.models.network import Network
-from mpad.nn.dropout import Dropout
+from mpad.network import Network
 
 
 def stack_models(models: Sequence[Network]) -> Network:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.models.network import Network
+from mpad.network import Network
 from mpad.training.config import TrainingConfig
 from mpad.training.examples import Examples
 

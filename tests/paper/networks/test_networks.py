@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from mpad.ops import UpdateWeights, gated_update
 
 from mpad.errors import InputError, StoreError
-from mpad.ops import UpdateWeights, gated_update
 from mpad.paper import zoo
 from mpad.paper.networks.baselines import BASELINES, baseline_options, find_baseline
 from mpad.sequence.batch import WordTensors
@@ -172,7 +172,7 @@ def test_lstmn_reads_its_first_two_words_as_an_lstm_does():
 
 
 def test_disan_masks_of_three_words():
-    from mpad.ops.directional import directional_mask
+    from mpad.paper.networks.directional import directional_mask
 
     assert directional_mask(3, forward=True).tolist() == [[False] * 3, [True, False, False], [True, True, False]]
     assert directional_mask(3, forward=False).tolist() == [[False, True, True], [False, False, True], [False] * 3]

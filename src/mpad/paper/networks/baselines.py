@@ -3,9 +3,10 @@
 from dataclasses import fields
 
 from mpad.errors import InputError
-from mpad.models.network import Network, NetworkConfig
+from mpad.network import Network
 from mpad.paper.networks.c_lstm import CLSTM, CLSTMConfig
 from mpad.paper.networks.cnn import CNN, CNNConfig
+from mpad.paper.networks.config import NetworkConfig
 from mpad.paper.networks.dan import DAN, DANConfig
 from mpad.paper.networks.disan import DiSAN, DiSANConfig
 from mpad.paper.networks.drnn import DRNN, DRNNConfig

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from torch import nn
 from torch.nn import functional
 
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
+from mpad.dropout import Dropout
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.paper.networks.recurrent import run_recurrent
 from mpad.sequence.batch import WordBatch
 
@@ -40,7 +40,7 @@ class CLSTM(Network):
         self.windows = nn.Conv1d(config.vector_width, config.maps, config.width)
         self.lstm = nn.LSTM(config.maps, config.hidden, batch_first=True)
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(config.hidden, config.n_classes)
+        self.classes = nn.Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""

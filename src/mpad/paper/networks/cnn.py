@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mpad.dropout import Dropout
 from mpad.errors import InputError
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.sequence.batch import WordBatch
 
 
@@ -61,7 +61,7 @@ class CNN(Network):
             nn.Conv1d(config.vector_width, config.maps, width, padding=width - 1) for width in config.widths
         )
         self.dropout = Dropout(config.dropout)
-        self.classes = Linear(config.maps * len(config.widths), config.n_classes)
+        self.classes = nn.Linear(config.maps * len(config.widths), config.n_classes)
 
     def set_vectors(self, rows: Tensor) -> None:
         """Start both channels from these rows."""

@@ -6,11 +6,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from mpad.dropout import Dropout
 from mpad.errors import InputError
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
-from mpad.ops.segments import segment_sum
+from mpad.model import segment_sum
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.sequence.batch import WordBatch
 
 
@@ -41,9 +41,9 @@ class DAN(Network):
         super().__init__(config)
         self.word_dropout = Dropout(config.word_dropout, layer=0)
         widths = [config.vector_width, *[config.hidden] * config.layers]
-        self.layers = nn.ModuleList(Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True))
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(config.hidden, config.n_classes)
+        self.classes = nn.Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""

@@ -6,10 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
-from mpad.ops.directional import directional_attention, masked_softmax
+from mpad import kernels
+from mpad.dropout import Dropout
+from mpad.kernels import cuda
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
+from mpad.paper.networks.directional import directional_attention, masked_softmax
 from mpad.sequence.batch import WordBatch
 
 _SCALE = 5.0  # c in the paper: keeps the scores within ± 5
@@ -39,18 +41,38 @@ class DirectionalAttention(nn.Module):
     def __init__(self, in_width: int, hidden: int, forward: bool) -> None:
         super().__init__()
         self.looks_back = forward
-        self.map = Linear(in_width, hidden)
-        self.of_other = Linear(hidden, hidden, bias=False)
-        self.of_self = Linear(hidden, hidden)
-        self.gate_of_context = Linear(hidden, hidden, bias=False)
-        self.gate_of_self = Linear(hidden, hidden)
+        self.map = nn.Linear(in_width, hidden)
+        self.of_other = nn.Linear(hidden, hidden, bias=False)
+        self.of_self = nn.Linear(hidden, hidden)
+        self.gate_of_context = nn.Linear(hidden, hidden, bias=False)
+        self.gate_of_self = nn.Linear(hidden, hidden)
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
         """Words → words in their context."""
         h = functional.elu(self.map(x))
-        s = directional_attention(self.of_other(h), self.of_self(h), h, real, self.looks_back, _SCALE)
+        s = self.attend(h, real)
         gate = torch.sigmoid(self.gate_of_context(s) + self.gate_of_self(h))
         return gate * h + (1 - gate) * s
+
+    def attend(self, h: Tensor, real: Tensor) -> Tensor:
+        """Return s: (rows, longest, hidden)."""
+        return directional_attention(self.of_other(h), self.of_self(h), h, real, self.looks_back, _SCALE)
+
+
+class FastDirectionalAttention(DirectionalAttention):
+    """The same with a Triton kernel, which does not form all pairs of places."""
+
+    def attend(self, h: Tensor, real: Tensor) -> Tensor:
+        """Return s: (rows, longest, hidden)."""
+        if not (h.is_cuda and cuda.takes(h)):
+            return super().attend(h, real)
+        from mpad.paper.networks import directional_triton  # needs Triton
+
+        parts = self.of_other(h), self.of_self(h), h
+        return directional_triton.directional_attention(*parts, real, self.looks_back, _SCALE)
+
+
+kernels.register(DirectionalAttention, FastDirectionalAttention)
 
 
 class DiSAN(Network):
@@ -68,10 +90,10 @@ class DiSAN(Network):
         self.directions = nn.ModuleList(
             DirectionalAttention(config.vector_width, config.hidden, forward) for forward in (True, False)
         )
-        self.score = nn.Sequential(Linear(width, width), nn.ELU(), Linear(width, width))
-        self.dense = Linear(width, config.hidden)
+        self.score = nn.Sequential(nn.Linear(width, width), nn.ELU(), nn.Linear(width, width))
+        self.dense = nn.Linear(width, config.hidden)
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(config.hidden, config.n_classes)
+        self.classes = nn.Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""

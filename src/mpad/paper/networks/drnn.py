@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.models.network import NetworkConfig
-from mpad.nn.linear import Linear
+from mpad.paper.networks.config import NetworkConfig
 from mpad.paper.networks.tree_network import TreeNetwork, places
 from mpad.sequence.trees import TreeBatch
 
@@ -36,11 +35,11 @@ class DRNN(TreeNetwork):
     def __init__(self, config: DRNNConfig) -> None:
         super().__init__(config, config.hidden)
         width = config.hidden
-        self.from_word = Linear(config.vector_width, 2 * width, bias=False)  # W_l, W_r of children that are words
-        self.from_child = nn.ModuleList(Linear(width, 2 * width, bias=False) for _ in range(config.layers))
+        self.from_word = nn.Linear(config.vector_width, 2 * width, bias=False)  # W_l, W_r of children that are words
+        self.from_child = nn.ModuleList(nn.Linear(width, 2 * width, bias=False) for _ in range(config.layers))
         self.bias = nn.Parameter(torch.zeros(config.layers, width))
-        self.up_of_word = Linear(config.vector_width, width, bias=False)  # V of layer 2 where the layer below is a word
-        self.up = nn.ModuleList(Linear(width, width, bias=False) for _ in range(config.layers - 1))
+        self.up_of_word = nn.Linear(config.vector_width, width, bias=False)  # V of layer 2 over a word
+        self.up = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(config.layers - 1))
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Word vectors → states of the last layer."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from torch import nn
 from torch.nn import functional
 
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
+from mpad.dropout import Dropout
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.paper.networks.pooling import RowAttention
 from mpad.paper.networks.recurrent import run_recurrent
 from mpad.sequence.batch import WordBatch
@@ -43,7 +43,7 @@ class HNATT(Network):
         self.sentence_attention = RowAttention(width, width)
         self.input_dropout = Dropout(config.dropout, layer=0)
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(width, config.n_classes)
+        self.classes = nn.Linear(width, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits, with the attention on words and on sentences."""

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mpad.dropout import Dropout
 from mpad.errors import InputError
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.paper.networks.recurrent import run_recurrent
 from mpad.sequence.batch import Rows, WordBatch
 
@@ -50,7 +50,7 @@ class LSTMGRNN(Network):
             self.convolutions = nn.ModuleList(nn.Conv1d(config.vector_width, config.hidden, h) for h in (1, 2, 3))
         self.documents = nn.GRU(config.hidden, config.hidden, batch_first=True)
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(config.hidden, config.n_classes)
+        self.classes = nn.Linear(config.hidden, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
+from mpad.dropout import Dropout
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.sequence.batch import WordBatch
 
 
@@ -37,14 +37,14 @@ class LSTMN(Network):
         super().__init__(config)
         width = config.hidden
         self.input_dropout = Dropout(config.dropout, layer=0)
-        self.key = Linear(width, width, bias=False)
-        self.query = Linear(config.vector_width, width)
-        self.before = Linear(width, width, bias=False)
-        self.score = Linear(width, 1, bias=False)
-        self.gates_of_word = Linear(config.vector_width, 4 * width)
-        self.gates_of_memory = Linear(width, 4 * width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.query = nn.Linear(config.vector_width, width)
+        self.before = nn.Linear(width, width, bias=False)
+        self.score = nn.Linear(width, 1, bias=False)
+        self.gates_of_word = nn.Linear(config.vector_width, 4 * width)
+        self.gates_of_memory = nn.Linear(width, 4 * width, bias=False)
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(width, config.n_classes)
+        self.classes = nn.Linear(width, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from mpad.nn.linear import Linear
-from mpad.ops.directional import masked_softmax
+from mpad.paper.networks.directional import masked_softmax
 
 
 class RowAttention(nn.Module):
@@ -18,8 +17,8 @@ class RowAttention(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.align = Linear(width, hidden)
-        self.context = Linear(hidden, 1, bias=False)
+        self.align = nn.Linear(width, hidden)
+        self.context = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, h: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """States → s, α."""

@@ -6,13 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mpad.dropout import Dropout
 from mpad.graph.batch import GraphBatch
 from mpad.graph.build import GraphConfig
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import GateWeights, Linear
-from mpad.ops import UpdateWeights, gated_update
-from mpad.ops.segments import segment_sum
+from mpad.model import Gate, segment_sum
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class TextINGConfig(NetworkConfig):
 
 
 class TextING(Network):
-    """Words hear their neighbours through a gate; a soft gate on words, their mean and their maximum is the document.
+    """Message passing with a gate, then a soft gate on words; the document is their mean plus their maximum.
 
     h⁰ = tanh(drop(x) W + b)    a = D^−½ A D^−½ h W_a    h ← GRU(h, a), the paper's gate
     g = σ(h W₁ + b) ⊙ tanh(h W₂ + b)    z = mean_v g_v + max_v g_v    logits = drop(z) W + b
@@ -43,13 +42,13 @@ class TextING(Network):
         super().__init__(config)
         width = config.hidden
         self.input_dropout = Dropout(config.dropout, layer=0)
-        self.enter = Linear(config.vector_width, width)
-        self.messages = nn.ModuleList(Linear(width, width, bias=False) for _ in range(config.steps))
-        self.gates = nn.ModuleList(GateWeights(width) for _ in range(config.steps))
-        self.soft = Linear(width, width)
-        self.feature = Linear(width, width)
+        self.enter = nn.Linear(config.vector_width, width)
+        self.messages = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(config.steps))
+        self.gates = nn.ModuleList(Gate(width) for _ in range(config.steps))
+        self.soft = nn.Linear(width, width)
+        self.feature = nn.Linear(width, width)
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(width, config.n_classes)
+        self.classes = nn.Linear(width, config.n_classes)
 
     def forward(self, batch: GraphBatch) -> Output:
         """Graphs of words → logits."""
@@ -57,7 +56,7 @@ class TextING(Network):
         weight = symmetric_weights(batch)[:, None]
         for message, gate in zip(self.messages, self.gates, strict=True):
             received = segment_sum(weight * message(h).index_select(0, batch.source), batch.target, batch.n_words)
-            h = gated_update(h, received, UpdateWeights(None, None, *gate.tensors()), False)  # type: ignore[operator]
+            h = gate(h, received)
         g = torch.sigmoid(self.soft(h)) * torch.tanh(self.feature(h))
         size = batch.size.clamp(min=1)[:, None]
         highest = g.new_full((batch.n_graphs, g.shape[1]), -torch.inf)

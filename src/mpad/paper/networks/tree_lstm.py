@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mpad.models.network import NetworkConfig
-from mpad.nn.linear import Linear
+from mpad.paper.networks.config import NetworkConfig
 from mpad.paper.networks.tree_network import TreeNetwork, places
 from mpad.sequence.trees import TreeBatch
 
@@ -34,8 +33,8 @@ class TreeLSTM(TreeNetwork):
 
     def __init__(self, config: TreeLSTMConfig) -> None:
         super().__init__(config, config.hidden)
-        self.leaf = Linear(config.vector_width, 3 * config.hidden)
-        self.inner = Linear(2 * config.hidden, 5 * config.hidden)
+        self.leaf = nn.Linear(config.vector_width, 3 * config.hidden)
+        self.inner = nn.Linear(2 * config.hidden, 5 * config.hidden)
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Word vectors → hidden states."""

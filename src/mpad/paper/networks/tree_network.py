@@ -1,12 +1,12 @@
 """What networks over trees have in common: every labelled node is classified, and the root is the answer."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
+from mpad.dropout import Dropout
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.sequence.trees import TreeBatch
 
 
@@ -22,7 +22,7 @@ class TreeNetwork(Network):
         super().__init__(config)
         self.input_dropout = Dropout(config.dropout, layer=0)
         self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = Linear(width, config.n_classes)
+        self.classes = nn.Linear(width, config.n_classes)
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Vectors of the nodes' words (zeros inside) → states: (n_nodes, vector_width) → (n_nodes, width)."""

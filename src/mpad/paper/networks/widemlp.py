@@ -6,11 +6,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from mpad.dropout import Dropout
 from mpad.errors import InputError
-from mpad.models.network import Network, NetworkConfig, Output
-from mpad.nn.dropout import Dropout
-from mpad.nn.linear import Linear
-from mpad.ops.segments import segment_sum
+from mpad.model import segment_sum
+from mpad.network import Network, Output
+from mpad.paper.networks.config import NetworkConfig
 from mpad.sequence.batch import WordBatch
 
 
@@ -36,7 +36,7 @@ class WideMLP(Network):
         super().__init__(config)
         self.bias = nn.Parameter(torch.zeros(config.vector_width))
         self.dropout = Dropout(config.dropout)
-        self.classes = Linear(config.vector_width, config.n_classes)
+        self.classes = nn.Linear(config.vector_width, config.n_classes)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits."""

@@ -1,0 +1,134 @@
+"""Hyper-parameters of the network, and the shapes of its weights; does not import torch."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+
+from mpad.errors import InputError
+
+Variant = Literal["mpad", "sentence-att", "clique", "path"]
+VARIANTS: tuple[Variant, ...] = ("mpad", "sentence-att", "clique", "path")
+MOST_STEPS, WIDEST, MOST_MEMBERS = 100, 1 << 16, 100
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class MPADConfig:
+    """Hyper-parameters of MPAD.
+
+    steps: rounds of message passing per level, T in the paper.
+    combine: "gru" (eqs. 5, 6), or "identity" for the ablation "neighbors only".
+
+    Presets differ in the following; the defaults are the paper's equations:
+    mlp_before: a second MLP before the mean, whose output is also the state of the GRU.
+    mlp_norm: batch norm inside the MLPs. mlp_relu: a ReLU after the message's MLP.
+    attention_bias: a bias in W_A. score_tanh: a tanh around the attention scores.
+    attention_dense: a dense layer with ReLU on the attended vector.
+
+    members: networks that were trained separately and are averaged.
+    """
+
+    n_classes: int
+    vector_width: int
+    n_words: int  # rows of the table of word vectors; 0: nodes have their own features
+    variant: Variant = "mpad"
+    steps: int = 2
+    hidden: int = 64
+    master_node: bool = True
+    master_skip: bool = True
+    renormalise: bool = True
+    combine: Literal["gru", "identity"] = "gru"
+    dropout: float = 0.5
+    learn_vectors: bool = False
+    mlp_before: bool = False
+    mlp_norm: bool = False
+    mlp_relu: bool = True
+    attention_bias: bool = False
+    score_tanh: bool = False
+    attention_dense: bool = False
+    members: int = 1
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise InputError(f"no variant '{self.variant}' (known: {', '.join(VARIANTS)})")
+        if self.combine not in ("gru", "identity"):
+            raise InputError(f"combine must be 'gru' or 'identity', not '{self.combine}'")
+        most = {"steps": MOST_STEPS, "hidden": WIDEST, "vector_width": WIDEST, "members": MOST_MEMBERS}
+        for name, largest in most.items():
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or not 1 <= value <= largest:
+                raise InputError(f"{name} must be a whole number from 1 to {largest:,}, not {value!r}")
+        for field in fields(self):
+            if field.type is bool:
+                object.__setattr__(self, field.name, bool(getattr(self, field.name)))  # NumPy's are not Python's
+        if not 0.0 <= self.dropout < 1.0:
+            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
+
+    @property
+    def contextual(self) -> bool:
+        """True if nodes have their own features, so that there is no table of word vectors."""
+        return self.n_words == 0
+
+    @property
+    def hierarchical(self) -> bool:
+        """True if a document is a sequence of sentence graphs."""
+        return self.variant != "mpad"
+
+    @property
+    def table_width(self) -> int:
+        """Width of the table of word vectors; each member has its own columns if they are trained."""
+        return self.vector_width * (self.members if self.learn_vectors else 1)
+
+    def tensor_shapes(self) -> Shapes:
+        """Return name and shape of every tensor of a saved network, word vectors included."""
+        shapes, one = {"vectors": (self.n_words, self.table_width)}, self._member_shapes()
+        if self.members == 1:
+            return shapes | one
+        return shapes | {f"members.{k}.{name}": shape for k in range(self.members) for name, shape in one.items()}
+
+    def _member_shapes(self) -> Shapes:
+        shapes = self._level_shapes("words", self.vector_width, self.steps, self.master_node, first=True)
+        if self.hierarchical:
+            steps = 0 if self.variant == "sentence-att" else self.steps
+            shapes |= self._level_shapes("sentences", self.hidden, steps, master=False, first=False)
+        return shapes | _linear("classes", self.hidden, self.n_classes)
+
+    def _level_shapes(self, level: str, in_width: int, steps: int, master: bool, first: bool) -> Shapes:
+        shapes: Shapes = {}
+        for t in range(steps):
+            shapes |= self._round_shapes(f"{level}.rounds.{t}", self.hidden if t else in_width, first and t == 0)
+        width, read_rounds = self.hidden, max(steps, 1)
+        for t in range(read_rounds):
+            name = f"{level}.readout.attention.{t}"
+            shapes |= _linear(f"{name}.align", width, width, bias=self.attention_bias)
+            shapes |= _linear(f"{name}.context", width, 1, bias=False)
+            shapes |= _linear(f"{name}.dense", width, width) if self.attention_dense else {}
+        read = read_rounds * width * (2 if master and self.master_skip else 1)
+        return shapes | _norm(f"{level}.readout.norm", read) | _linear(f"{level}.readout.dense", read, width)
+
+    def _round_shapes(self, name: str, in_width: int, first: bool) -> Shapes:
+        width, gated = self.hidden, self.combine == "gru"
+        shapes = _linear(f"{name}.mlp1", width if self.mlp_before else in_width, width)
+        shapes |= _linear(f"{name}.mlp2", width, width)
+        if self.mlp_norm:
+            shapes |= _norm(f"{name}.mlp_norm", width)
+        if self.mlp_before:
+            shapes |= _linear(f"{name}.before1", in_width, width) | _linear(f"{name}.before2", width, width)
+            shapes |= _norm(f"{name}.before_norm", width) if self.mlp_norm else {}
+        elif first and gated:
+            shapes |= _linear(f"{name}.project", in_width, width, bias=False)
+        if gated:
+            shapes |= _linear(f"{name}.gate.from_message", width, 3 * width)
+            shapes |= _linear(f"{name}.gate.from_state", width, 2 * width, bias=False)
+            shapes |= _linear(f"{name}.gate.from_reset", width, width, bias=False)
+        return shapes
+
+
+def _linear(name: str, n_in: int, n_out: int, bias: bool = True) -> Shapes:
+    return {f"{name}.weight": (n_out, n_in), **({f"{name}.bias": (n_out,)} if bias else {})}
+
+
+def _norm(name: str, width: int) -> Shapes:
+    each = {f"{name}.{part}": (width,) for part in ("weight", "bias", "running_mean", "running_var")}
+    return {**each, f"{name}.num_batches_tracked": ()}

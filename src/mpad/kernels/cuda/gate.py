@@ -1,0 +1,212 @@
+"""A node takes in its message, in one kernel each way: six products and what stands between them.
+
+A program holds some rows in registers and reads the weights, which all programs share, from the cache. The map that
+ends the message's MLP can run in front: then messages are written once and never read forwards.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from mpad.kernels.cuda import wide_gate
+from mpad.kernels.cuda.accumulators import zeros
+from mpad.kernels.cuda.gate_weights import gate_weight_gradients
+from mpad.kernels.cuda.kernel import kernel
+from mpad.kernels.cuda.tiles import grid_of_rows, matrix, per_model, power_of_two, strides
+from mpad.kernels.weights import UpdateWeights
+
+WIDEST = 64  # columns: of wider rows too much is in registers and shared memory, and plain products are faster
+_ROWS = 64
+
+
+@triton.jit
+def sigmoid(x):
+    return 1.0 / (1.0 + tl.exp(-x))
+
+
+@triton.jit
+def tanh(x):
+    return 2.0 / (1.0 + tl.exp(-2.0 * x)) - 1.0
+
+
+@triton.jit
+def weight(w, first, D: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows first … first + D − 1 of a weight, whose rows lie end to end: (out, in)."""
+    o, i = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    return tl.load(w + (first + o) * D + i, (o < D) & (i < D), 0.0)
+
+
+@triton.jit
+def product(x, w, onto, PRECISION: tl.constexpr):
+    """X Wᵀ, added to `onto`."""
+    return tl.dot(x, tl.trans(w), onto, input_precision=PRECISION)
+
+
+@triton.jit
+def product_back(g, w, onto, PRECISION: tl.constexpr):
+    """G W, added to `onto`."""
+    return tl.dot(g, w, onto, input_precision=PRECISION)
+
+
+@kernel()
+def _forward(
+    h, h_slab, h_row, x, x_slab, x_row, w2, w2_slab, b2, b2_slab, bias, bias_slab, w, w_slab, u, u_slab, v, v_slab,
+    message, rzc, reset_h, out, rows,
+    MAPS: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, BLOCK)[None, :]
+    in_row = column < D
+    inside = (row < rows) & in_row
+    at = (model * rows + row) * D + column
+    gates = (model * rows + row) * 3 * D + column
+    none = tl.zeros((ROWS, BLOCK), tl.float32)
+    state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
+    m = tl.load(x + model * x_slab + row * x_row + column, inside, 0.0)
+    if MAPS:
+        m = product(m, weight(w2 + model * w2_slab, 0, D, BLOCK), none, PRECISION)
+        m += tl.load(b2 + model * b2_slab + column, in_row, 0.0)
+        if RELU:
+            m = tl.maximum(m, 0.0)
+        tl.store(message + at, m, inside)
+    bias += model * bias_slab
+    w += model * w_slab
+    u += model * u_slab
+    r = product(m, weight(w, 0, D, BLOCK), none, PRECISION)
+    r = product(state, weight(u, 0, D, BLOCK), r, PRECISION)
+    r = sigmoid(r + tl.load(bias + column, in_row, 0.0))
+    tl.store(rzc + gates, r, inside)
+    r *= state
+    tl.store(reset_h + at, r, inside)
+    c = product(m, weight(w, 2 * D, D, BLOCK), none, PRECISION)
+    c = product(r, weight(v + model * v_slab, 0, D, BLOCK), c, PRECISION)
+    c = tanh(c + tl.load(bias + 2 * D + column, in_row, 0.0))
+    tl.store(rzc + gates + 2 * D, c, inside)
+    z = product(m, weight(w, D, D, BLOCK), none, PRECISION)
+    z = product(state, weight(u, D, D, BLOCK), z, PRECISION)
+    z = sigmoid(z + tl.load(bias + D + column, in_row, 0.0))
+    tl.store(rzc + gates + D, z, inside)
+    tl.store(out + at, state + z * (c - state), inside)
+
+
+@kernel()
+def _backward(
+    g, g_slab, g_row, h, h_slab, h_row, x, message, rzc, w2, w2_slab, w, w_slab, u, u_slab, v, v_slab,
+    d_rzc, d_h, d_m, d_x, sums, rows,
+    MAPS: tl.constexpr, RELU: tl.constexpr, BEFORE: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (column < D)
+    at = (model * rows + row) * D + column
+    gates = (model * rows + row) * 3 * D + column
+    none = tl.zeros((ROWS, BLOCK), tl.float32)
+    w += model * w_slab
+    u += model * u_slab
+    given = tl.load(g + model * g_slab + row * g_row + column, inside, 0.0)
+    state = tl.load(h + model * h_slab + row * h_row + column, inside, 0.0)
+    z, c = tl.load(rzc + gates + D, inside, 0.0), tl.load(rzc + gates + 2 * D, inside, 0.0)
+    d_z = given * (c - state) * z * (1.0 - z)
+    d_c = given * z * (1.0 - c * c)
+    to_h = given * (1.0 - z)
+    tl.store(d_rzc + gates + D, d_z, inside)
+    tl.store(d_rzc + gates + 2 * D, d_c, inside)
+    to_m = product_back(d_c, weight(w, 2 * D, D, BLOCK), none, PRECISION)
+    to_m = product_back(d_z, weight(w, D, D, BLOCK), to_m, PRECISION)
+    to_h = product_back(d_z, weight(u, D, D, BLOCK), to_h, PRECISION)
+    d_reset = product_back(d_c, weight(v + model * v_slab, 0, D, BLOCK), none, PRECISION)
+    r = tl.load(rzc + gates, inside, 0.0)
+    d_r = d_reset * state * r * (1.0 - r)
+    to_h += d_reset * r
+    tl.store(d_rzc + gates, d_r, inside)
+    tl.store(d_h + at, product_back(d_r, weight(u, 0, D, BLOCK), to_h, PRECISION), inside)
+    to_m = product_back(d_r, weight(w, 0, D, BLOCK), to_m, PRECISION)
+    if RELU:
+        to_m = tl.where(tl.load(message + at, inside, 0.0) > 0.0, to_m, 0.0)
+    tl.store(d_m + at, to_m, inside)
+    if MAPS:
+        to_x = product_back(to_m, weight(w2 + model * w2_slab, 0, D, BLOCK), none, PRECISION)
+        if BEFORE:
+            to_x = tl.where(tl.load(x + at, inside, 0.0) > 0.0, to_x, 0.0)
+            one = tl.arange(0, BLOCK)
+            tl.atomic_add(sums + model * D + one, tl.sum(to_x, 0), one < D, sem="relaxed")
+        tl.store(d_x + at, to_x, inside)
+
+
+def gated_update(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> Tensor:
+    """H, X → H' (eqs. 5, 6) with M = X W₂ + b₂, or its ReLU: (models, rows, width) each."""
+    return _GatedUpdate.apply(h, x, relu, *weights)  # type: ignore[no-any-return]
+
+
+class _GatedUpdate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, x: Tensor, relu: bool, *weights: Tensor) -> Tensor:
+        h, x = (rows if rows.stride(-1) == 1 else rows.contiguous() for rows in (h, x))
+        updated, saved = update_forward(h, x, UpdateWeights(*weights), relu)
+        ctx.save_for_backward(h, x, *saved, *weights)
+        ctx.relu = relu
+        return updated
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        h, x, message, rzc, reset_h, *weights = ctx.saved_tensors
+        saved = message, rzc, reset_h
+        d_h, d_x, d_weights, _ = update_backward(gradients[0], h, x, saved, UpdateWeights(*weights), ctx.relu)
+        return d_h, d_x, None, *d_weights
+
+
+def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> tuple[Tensor, wide_gate.Saved]:
+    """H', and what the derivative needs."""
+    if h.shape[-1] > WIDEST:
+        return wide_gate.update_forward(h, x, weights, relu)
+    rows, width = h.shape[-2:]
+    w2, b2, bias, *maps = weights
+    updated, message, reset_h = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for _ in range(3))
+    rzc = x.new_empty(*x.shape[:-1], 3 * width)
+    last, last_bias = (maps[0], bias) if w2 is None or b2 is None else (w2, b2)
+    tile = width, power_of_two(width), _ROWS
+    _forward[grid_of_rows(h, tile[-1])](
+        h, *strides(h), x, *strides(x), *matrix(last), *per_model(last_bias), *per_model(bias), *matrix(maps[0]),
+        *matrix(maps[1]), *matrix(maps[2]), message, rzc, reset_h, updated, rows,
+        w2 is not None, relu and w2 is not None, precision(), *tile,
+    )  # fmt: skip
+    return updated, (x if w2 is None else message, rzc, reset_h)
+
+
+def update_backward(
+    g: Tensor, h: Tensor, x: Tensor, saved: wide_gate.Saved, weights: UpdateWeights, relu: bool, before: bool = False
+) -> tuple[Tensor, Tensor, tuple[Tensor | None, ...], Tensor | None]:
+    """Gradients of H; of X; of the weights; of a bias before X.
+
+    `before`: X is ReLU(· + b); its gradient is that of what stands in the brackets, and the last is b's.
+    """
+    g = g if g.stride(-1) == 1 else g.contiguous()
+    if h.shape[-1] > WIDEST:
+        return wide_gate.update_backward(g, h, x, saved, weights, relu, before)
+    message, rzc, reset_h = saved
+    rows, width = h.shape[-2:]
+    maps, has_map = weights[3:], weights.w2 is not None
+    d_rzc = torch.empty_like(rzc)
+    d_h, d_m, d_x = (torch.empty(message.shape, dtype=h.dtype, device=h.device) for _ in range(3))
+    sums = zeros(d_m, (*d_m.shape[:-2], width)) if before else None
+    last = maps[0] if weights.w2 is None else weights.w2
+    tile = width, power_of_two(width), _ROWS
+    _backward[grid_of_rows(h, tile[-1])](
+        g, *strides(g), h, *strides(h), x, message, rzc, *matrix(last), *matrix(maps[0]), *matrix(maps[1]),
+        *matrix(maps[2]), d_rzc, d_h, d_m, d_x, d_m if sums is None else sums, rows,
+        has_map, relu and has_map, before, precision(), *tile,
+    )  # fmt: skip
+    of_gate, of_last = gate_weight_gradients(d_rzc, d_m, message, h, reset_h, x if has_map else None)
+    return d_h, d_x if has_map else d_m, (*of_last, *of_gate), sums
+
+
+def precision() -> str:
+    """How products round their factors."""
+    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"

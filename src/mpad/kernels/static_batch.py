@@ -1,0 +1,194 @@
+"""Batches of static shapes: a whole epoch cut out of a corpus at once, every step with the same shapes.
+
+A GPU can replay a step that it has recorded, if the step's tensors keep their shapes. So each model's part of a batch
+gets room for so many words, graphs and documents, and a dummy document owns what stays empty. A batch does not copy
+edges: its nodes point into the corpus.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from mpad.graph.batch import CorpusTensors
+
+
+@dataclass(frozen=True)
+class BatchShape:
+    """Sizes of each model's part of a batch, the dummy document counted."""
+
+    nodes: int
+    graphs: int
+    documents: int
+
+    def fields(self) -> tuple[int, ...]:
+        """Numbers of each field of a model, in the order of StaticBatch."""
+        n, g, d = self.nodes, self.graphs, self.documents
+        return n, n, g, g, g, d, d, d
+
+
+class StaticCorpus:
+    """A corpus that whole epochs are cut out of."""
+
+    def __init__(self, corpus: CorpusTensors) -> None:
+        self._corpus = corpus
+        self.words, self.rows = corpus.words, corpus.rows
+        self.edges: dict[tuple[bool, bool], tuple[Tensor, ...]] = {}  # as operators want them, prepared once
+
+    @cached_property
+    def by_target(self) -> tuple[Tensor, Tensor, Tensor]:
+        """First edge into each node (n_nodes + 1,); source of each edge in its graph, and its weight."""
+        corpus = self._corpus
+        return _starts(corpus.target + self._begin, len(corpus.words)), corpus.source.int(), corpus.weight
+
+    @cached_property
+    def by_source(self) -> tuple[Tensor, Tensor, Tensor]:
+        """First edge out of each node (n_nodes + 1,); target of each edge in its graph; its place in `by_target`."""
+        corpus = self._corpus
+        source = corpus.source + self._begin
+        order = torch.argsort(source, stable=True)
+        return _starts(source, len(corpus.words)), corpus.target[order].int(), order
+
+    @property
+    def _begin(self) -> Tensor:
+        """First node of each edge's graph."""
+        return torch.repeat_interleave(self._corpus.first_node, self._corpus.n_edges)
+
+    def edge_targets(self) -> Tensor:
+        """Return the target of each edge among all nodes."""
+        return self._corpus.target + self._begin
+
+    def cut(self, documents: Tensor, size: BatchShape) -> Tensor:
+        """Steps of an epoch: (steps, models, documents − 1) int64, -1 for none → (steps, fields of a step) int32."""
+        corpus = self._corpus
+        steps, models, slots = documents.shape
+        document = documents.view(steps * models, slots)
+        known, asked = document >= 0, document.clamp(min=0)
+        count = torch.where(known, corpus.n_graphs[asked], 0)
+        slot, place, inside = _members(count, size.graphs)
+        graph = torch.where(inside, corpus.first_graph[asked.gather(1, slot)] + place, 0)
+        nodes = torch.where(inside, corpus.n_nodes[graph], 0)
+        owner, place, real = _members(nodes, size.nodes)
+        node = torch.where(real, corpus.first_node[graph.gather(1, owner)] + place, -1)
+        end = nodes.cumsum(1)
+        base = end - nodes
+        base[:, -1], nodes[:, -1] = end[:, -1], size.nodes - end[:, -1]
+        first, all_graphs = count.cumsum(1) - count, count.sum(1, keepdim=True)
+        none = torch.full_like(all_graphs, -1)
+        fields = (
+            node,
+            torch.where(real, owner, size.graphs - 1),
+            base,
+            nodes,
+            torch.where(inside, slot, size.documents - 1),
+            torch.cat([first, all_graphs], dim=1),
+            torch.cat([count, size.graphs - all_graphs], dim=1),
+            torch.cat([document, none], dim=1),
+        )
+        return torch.cat([field.view(steps, -1) for field in fields], dim=1).int()
+
+    def batch(self, step: Tensor, models: int, size: BatchShape) -> "StaticBatch":
+        """One step of a plan, as views of its fields."""
+        parts = step.split([models * field for field in size.fields()])
+        return StaticBatch(self, *[part.view(models, -1) for part in parts])
+
+
+def _starts(index: Tensor, n: int) -> Tensor:
+    counts = torch.bincount(index, minlength=n)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+
+
+def _members(count: Tensor, n_places: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Runs of lengths `count` (models, runs) laid end to end in `room` places.
+
+    Of each place: its run, where in the run it is, and whether there is anything.
+    """
+    end = count.cumsum(1)
+    places = torch.arange(n_places, device=count.device).expand(count.shape[0], n_places).contiguous()
+    run = torch.searchsorted(end, places, right=True)
+    inside = run < count.shape[1]
+    run = run.clamp(max=count.shape[1] - 1)
+    return run, places - (end - count).gather(1, run), inside
+
+
+@dataclass(frozen=True)
+class StaticBatch:
+    """One step's documents of several models; numbers are int32 and count within a model."""
+
+    corpus: StaticCorpus
+    node: Tensor  # (n_models, nodes), node of the corpus; -1 where it only fills up
+    owner_in_model: Tensor  # (n_models, nodes), graph
+    base: Tensor  # (n_models, graphs), first node
+    size_in_model: Tensor  # (n_models, graphs), nodes
+    document_of_graph: Tensor  # (n_models, graphs)
+    first_graph: Tensor  # (n_models, documents)
+    n_graphs_of_document: Tensor  # (n_models, documents)
+    document: Tensor  # (n_models, documents), document of the corpus; -1 where there is none
+
+    @property
+    def rows(self) -> Tensor | None:
+        """What nodes start from where that is not the vector of their word: (rows, width)."""
+        return self.corpus.rows
+
+    @property
+    def n_models(self) -> int:
+        """Models whose documents these are."""
+        return self.node.shape[0]
+
+    @property
+    def n_words(self) -> int:
+        """Nodes that are words, in the batch, those that only fill up counted."""
+        return self.node.numel()
+
+    @property
+    def n_graphs(self) -> int:
+        """Graphs in the batch."""
+        return self.base.numel()
+
+    @property
+    def n_documents(self) -> int:
+        """Documents in the batch."""
+        return self.document.numel()
+
+    @cached_property
+    def graph_owner(self) -> Tensor:
+        """(n_graphs,) int64, document of each graph, counted over the whole batch."""
+        return _over_all(self.document_of_graph, self.document.shape[1])
+
+    @property
+    def graph_count(self) -> Tensor:
+        """(n_documents,) graphs of each document."""
+        return self.n_graphs_of_document.flatten()
+
+    @cached_property
+    def padding(self) -> "StaticPadding":
+        """What counts, and what only fills up."""
+        return StaticPadding(self)
+
+
+class StaticPadding:
+    """1 for what counts, 0 for what only fills up; worked out where a layer asks."""
+
+    def __init__(self, batch: StaticBatch) -> None:
+        self._batch = batch
+
+    @cached_property
+    def words(self) -> Tensor:
+        """(n_models, nodes, 1)."""
+        return (self._batch.node >= 0).float()[..., None]
+
+    @cached_property
+    def graphs(self) -> Tensor:
+        """(n_models, graphs, 1)."""
+        return (self._batch.document_of_graph < self._batch.document.shape[1] - 1).float()[..., None]
+
+    @cached_property
+    def documents(self) -> Tensor:
+        """(n_models, documents, 1)."""
+        return (self._batch.document >= 0).float()[..., None]
+
+
+def _over_all(in_model: Tensor, n_places: int) -> Tensor:
+    model = torch.arange(in_model.shape[0], device=in_model.device)[:, None] * n_places
+    return (in_model + model).flatten()

@@ -1,1 +1,0 @@
-"""Batch → logits, one file per model."""

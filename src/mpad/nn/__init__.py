@@ -1,1 +1,0 @@
-"""The layers, one equation each."""
