@@ -14,7 +14,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from mpad import MPADClassifier, ops
+from mpad import MPADClassifier
 from mpad.errors import CheckpointError, StoreError
 from mpad.files import atomic
 from mpad.paper import zoo
@@ -53,10 +53,10 @@ def settings():
 
 
 @pytest.mark.parametrize("make", list(settings()))
-@pytest.mark.parametrize("implementation", ["fast", "reference"])
-def test_it_goes_on_to_the_very_same_weights(make, implementation, fruit_corpus, tmp_path):
-    with ops.use(implementation):
-        _check_same_weights(make, fruit_corpus, tmp_path)
+@pytest.mark.parametrize("kernels", ["on", "off"])
+def test_it_goes_on_to_the_very_same_weights(make, kernels, fruit_corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("MPAD_KERNELS", kernels)
+    _check_same_weights(make, fruit_corpus, tmp_path)
 
 
 def _check_same_weights(make, fruit_corpus, tmp_path):

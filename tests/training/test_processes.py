@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.training.conftest import QUICK
 
-from mpad import MPADClassifier, ops
+from mpad import MPADClassifier
 from mpad.training.stream_options import StreamOptions
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -40,7 +40,8 @@ def one_process(files, tmp_path):
     options = StreamOptions(cache=tmp_path / "cache1", workers=1, lanes=2)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as torchrun's processes: sums in the same order
-    with ops.use("reference"):  # which several processes run, too: batch norms are summed up over them there
+    with pytest.MonkeyPatch.context() as patch:  # several processes run the plain forwards
+        patch.setenv("MPAD_KERNELS", "off")
         model = MPADClassifier(**settings).fit_stream(files, options=options)
     torch.set_num_threads(threads)
     return model

@@ -31,6 +31,8 @@ def tasks(
     device=DEVICE,
     dtype=torch.float32,
     epochs=4,
+    held_out=20,
+    learned=80,
     **options,
 ):
     """Models with different seeds, folds and learning rates over one corpus; folds differ in size."""
@@ -49,13 +51,11 @@ def tasks(
         with torch.no_grad():
             network.vectors.copy_(vectors)
         order = np.random.default_rng(number).permutation(len(texts))
-        held, rest = (
-            order[:20],
-            order[20 : 100 + number],
-        )  # 80, 81, 82 documents: 5, 5, 6 batches
+        rest = order[held_out : held_out + learned + number]  # parts of different sizes
+        held, watched = order[:held_out], order[held_out + learned + n_models :]
         training = TrainingConfig(epochs, None, 16, 0.01 / (number + 1), seed=number + 5)
         checks, examples = make_examples(corpus, held, targets), make_examples(corpus, rest, targets)
-        made.append(Task(network, examples, checks, training, watched=make_examples(corpus, order[100:], targets)))
+        made.append(Task(network, examples, checks, training, watched=make_examples(corpus, watched, targets)))
     return made
 
 

@@ -93,7 +93,7 @@ class FastReadout(Readout):
     def forward(self, states: list[Tensor], graph: Graph) -> tuple[Tensor, Tensor]:
         """H¹ … H^T → vectors, attention."""
         result = readout(self, states, graph)
-        return super().forward(states, graph) if result is NotImplemented else result  # type: ignore[no-any-return]
+        return super().forward(states, graph) if result is NotImplemented else result
 
 
 class FastDropout(Dropout):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from mpad.ops import UpdateWeights, gated_update
 
 from mpad.errors import InputError, StoreError
 from mpad.paper import zoo
@@ -257,7 +256,7 @@ def test_texting_on_a_graph_of_three_words_worked_out_by_hand():
     h = torch.tanh(network.enter(network.vectors[:3]))
     a = network.messages[0](h)
     heard = torch.stack([a[1], a[0] + a[2], a[1]]) / 2**0.5
-    h = gated_update(h, heard, UpdateWeights(None, None, *network.gates[0].tensors()), False)
+    h = network.gates[0](h, heard)
     g = torch.sigmoid(network.soft(h)) * torch.tanh(network.feature(h))
     assert torch.allclose(network(batch).vectors[0], g.mean(0) + g.amax(0), atol=1e-6)
 

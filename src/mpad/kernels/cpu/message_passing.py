@@ -46,7 +46,7 @@ def message_round(module: MessagePassing, h: Tensor | WordRows, graph: Graph) ->
         return _Round.apply(state, x, graph, None, *weights)  # type: ignore[no-untyped-call]
     norm = module.mlp_norm
     running = *running_averages(module.before_norm), *running_averages(norm)
-    options = running, module.training, norm.momentum or 0.0, norm.eps  # type: ignore[operator]
+    options = running, module.training, norm.momentum or 0.0, norm.eps
     return _NormedRound.apply(state, x, graph, options, *weights)  # type: ignore[no-untyped-call]
 
 

@@ -169,7 +169,7 @@ def _layer(state: DropoutState) -> int:
 def dropout(x: Tensor, module: Dropout) -> Tensor:
     """Apply a layer's dropout to x; of several models, (models, ...)."""
     state = DropoutState.of(module)
-    return x if state.seeds is None else _Dropout.apply(x, state)  # type: ignore[no-any-return]
+    return x if state.seeds is None else _Dropout.apply(x, state)
 
 
 class _Dropout(torch.autograd.Function):
