@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -9,13 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.config import MPADConfig, Variant
+from mpad.config import MOST_MEMBERS, MPADConfig, Variant
 from mpad.data.labels import Labels
 from mpad.data.streams import Columns
 from mpad.ensemble import scale_logits
-from mpad.estimator.members import TrainingData, check_members, held_out_logits, trained_model
+from mpad.errors import InputError
 from mpad.estimator.presets import DEFAULT_PRESET, find_preset
-from mpad.estimator.text_classifier import TextClassifier
+from mpad.estimator.text_classifier import (
+    TextClassifier,
+    TrainingData,
+    check_memory,
+    held_out_logits,
+    trained_model,
+)
 from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
 from mpad.linear.fit import fit_linear_part, refit_linear_part
@@ -210,23 +217,23 @@ class MPADClassifier(TextClassifier):
         return TrainingConfig(seed=seed, **settings)
 
     def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> MPAD:
-        return MPAD(
-            MPADConfig(
-                n_classes=n_classes,
-                vector_width=vector_width,
-                n_words=n_words,
-                variant=self.variant,
-                steps=self.steps,
-                hidden=self.hidden,
-                master_node=self.master_node,
-                master_skip=self.master_skip,
-                renormalise=self.renormalise,
-                combine=self.combine,
-                dropout=self.dropout,
-                learn_vectors=self._learns_vectors,
-                **find_preset(self.preset).network,
-            )
+        config = MPADConfig(
+            n_classes=n_classes,
+            vector_width=vector_width,
+            n_words=n_words,
+            variant=self.variant,
+            steps=self.steps,
+            hidden=self.hidden,
+            master_node=self.master_node,
+            master_skip=self.master_skip,
+            renormalise=self.renormalise,
+            combine=self.combine,
+            dropout=self.dropout,
+            learn_vectors=self._learns_vectors,
+            **find_preset(self.preset).network,
         )
+        check_memory(sum(map(prod, config.tensor_shapes().values())))
+        return MPAD(config)
 
     @property
     def _by_sentence(self) -> bool:
@@ -248,12 +255,15 @@ class MPADClassifier(TextClassifier):
 
     @property
     def _members(self) -> int:
-        return check_members(self.members)
+        members = self.members
+        if isinstance(members, bool) or not isinstance(members, (int, np.integer)) or not 1 <= members <= MOST_MEMBERS:
+            raise InputError(f"members must be a whole number from 1 to {MOST_MEMBERS}, not {members!r}")
+        return int(members)
 
     def _complete(
         self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True
     ) -> tuple[TextModel, HeldOutFit]:
-        seen, held, logits = held_out_logits(model, tasks, data.packed)
+        seen, held, logits = held_out_logits(model, tasks, data)
         model = trained_model(model, tasks)
         assert isinstance(model, DocumentModel)
         fitted = None

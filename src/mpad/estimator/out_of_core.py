@@ -22,8 +22,8 @@ from mpad.data.labels import Labels
 from mpad.data.streams import Columns, Piece, pieces_of
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import score_held_out
+from mpad.estimator.text_classifier import model_of_words
 from mpad.estimator.training_card import TrainingSummary, training_card
-from mpad.estimator.untrained import model_of_words
 from mpad.files.cache import make_private
 from mpad.graph.packed import PackedGraphs, take_documents
 from mpad.linear.features import Known, learn_known
@@ -111,7 +111,8 @@ def fit_stream(
             task, lessons = fit.lessons(model, corpus, held, weights)
             shown_to = watching if processes.first else silent
             history = train_stream(task, lessons, shown_to, kept, processes, keep_interrupted)
-    logits = model.network_logits(held[0], np.arange(len(held[0])))
+    assert task.validation is not None
+    logits = model.network_logits(task.validation.corpus, np.arange(len(held[0])))
     fitted = None
     if linear is not None and known is not None:
         vectors = model.network.vectors.detach().cpu().numpy()

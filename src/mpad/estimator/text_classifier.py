@@ -1,61 +1,72 @@
-"""What all our estimators of networks have in common: scikit-learn's contract over raw text."""
+"""The estimator contract over raw text, and `fit` from top to bottom.
 
+`TextClassifier.fit` is a ladder: read the documents, prepare the model (words, vectors, packed documents), make a task
+for each network, train, complete the model on held-out documents, score it. Each rung is in this file, below the class,
+in the order in which `fit` calls it. `MPADClassifier` adds the network and the linear part.
+"""
+
+import os
 import sys
 from abc import ABC, abstractmethod
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple, Self
+from zlib import crc32
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from torch.overrides import TorchFunctionMode
 
 from mpad._version import __version__
 from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
-from mpad.data.inspection import warn_of_labels, warn_of_leak
-from mpad.data.labels import Labels, label_names, learn_labels
+from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
+from mpad.data.labels import Labels, as_labels, label_names, learn_labels
+from mpad.ensemble import Ensemble
 from mpad.errors import InputError
-from mpad.estimator import warm_start
 from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
-from mpad.estimator.hub_methods import HubMethods
-from mpad.estimator.members import (
-    NO_ROWS,
-    TrainingData,
-    as_long,
-    checkpoint_key,
-    documents,
-    held_out_logits,
-    make_tasks,
-    trained_model,
-)
 from mpad.estimator.training_card import TrainingSummary, closing_lines, draw_history, read_history, training_card
-from mpad.estimator.untrained import untrained_model
+from mpad.export.hub import fetch, upload
 from mpad.linear.mixture import HeldOutFit
+from mpad.model import MPAD
 from mpad.network import Network
+from mpad.pipeline.document_model import DocumentModel
 from mpad.pipeline.store import as_json, load_model, save_model
 from mpad.pipeline.text_model import TextModel
 from mpad.text.contextual import Transformer
 from mpad.text.distilled import vector_sources
-from mpad.text.tokenizer import AUTO, Tokenizer
-from mpad.text.vocabulary import Vocabulary
-from mpad.training.checkpoint import Checkpoint, open_checkpoint
+from mpad.text.tokenizer import AUTO, Tokenizer, as_tokenizer
+from mpad.text.vectors import WordVectors, make_vectors, random_rows, random_vectors
+from mpad.text.vocabulary import Vocabulary, learn_vocabulary
+from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from mpad.training.config import TrainingConfig
 from mpad.training.device import find_device
+from mpad.training.examples import Corpus, Examples, make_examples
+from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
-from mpad.training.progress import Sink, epoch_bar, silent, wants_bar
+from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
 from mpad.training.task import Task
+
+Rows = NDArray[np.int64]
+Checksums = NDArray[np.uint32]
+_NO_ROWS: Rows = np.zeros(0, np.int64)
+_FREE_AT_RESUME = ("max_epochs", "verbose", "device")  # what may differ from the training that a checkpoint is of
 
 
 class _Estimator(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What scikit-learn's mixins add up to."""
+    """Sum of scikit-learn's mixins."""
 
 
-class TextClassifier(HubMethods, _Estimator, ABC):
-    """An estimator of a network over raw text; what stands here is the same for every network."""
+class TextClassifier(_Estimator, ABC):
+    """Estimator of a network over raw text: everything that does not depend on the network."""
 
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]
     vectors: str | Path | Sequence[str | Path] | None
@@ -74,6 +85,8 @@ class TextClassifier(HubMethods, _Estimator, ABC):
     held_out_: HeldOutScores | None  # None: nothing was held out, or the model was loaded
     summary_: TrainingSummary | None
     known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
+    model_: TextModel
+    history_: list[EpochReport]
     trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were learnt from
     random_state: int | np.random.RandomState | None
     verbose: bool | Literal["auto"]
@@ -143,67 +156,85 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         self
 
         """
-        names = label_names(y)
-        texts, y = as_examples(X, y)
-        earlier = warm_start.earlier_model(self)
-        labels = learn_labels(y, names) if earlier is None else warm_start.same_classes(earlier, y, names)
-        warn_of_labels(labels, y)
-        targets = labels.encode(y)
-        weights = labels.weights(self.class_weight, targets) * as_weights(sample_weight, len(texts))
-        held_out = None if validation is None else as_validation(validation, labels)
-        if refit and held_out is None:
+        earlier = self._earlier_model()
+        read = read_documents(self, X, y, sample_weight, validation)
+        if refit and not read.has_validation:
             raise InputError("refit trains again with the validation documents; pass some as validation")
         if checkpoint is not None and self._members > 1:
             raise InputError("a checkpoint is of one network; with several members, fit without one")
         saved = None if checkpoint is None else open_checkpoint(Path(checkpoint), resume)
         seed = as_seed(self.random_state) if saved is None else saved.seed
-        device = find_device(self.device)
-        model, packed = untrained_model(self, texts, labels, seed, also=held_out[0] if held_out else ())
-        chosen, held = np.arange(len(texts)), None
-        if held_out is not None:
-            checked, truth = held_out
-            held = np.arange(len(texts), len(texts) + len(checked))
-            texts, targets = texts + checked, np.concatenate([targets, truth])
-            weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
-            packed = model.pack(texts)
-        groups = text_groups(texts)
-        if held is not None:
-            warn_of_leak(texts, groups, held)
-        data = TrainingData(packed, model.tensors(packed, device), targets, weights, groups)
-        seen = np.zeros(0, np.uint32) if earlier is None else self.trained_on_
-        unseen = ~np.isin(warm_start.checksums(texts), seen)  # a score on others would be too high
-        tasks = make_tasks(self, model, data, chosen, held, seed, earlier=earlier, unseen=unseen)
+        model, packed = untrained_model(self, read.texts, read.labels, seed, read.n_training)
+        data = TrainingData(
+            packed, model.tensors(packed, find_device(self.device)), read.targets, read.weights, read.groups
+        )
+        tasks = make_tasks(self, model, data, Split(read.training, read.held_out), seed, earlier, read.unseen)
         kept = None
         if checkpoint is not None:
-            kept = Checkpoint(Path(checkpoint), checkpoint_key(self._json_params(), model, data, tasks[0]), seed, saved)
-        shown = sink is None and wants_bar(self.verbose)
-        with self.progress_bar() if shown else nullcontext(sink or silent) as watching:
+            key = checkpoint_key(self._json_params(), model, data, tasks[0])
+            kept = Checkpoint(Path(checkpoint), key, seed, saved)
+        with self._watching(sink) as watching:
             histories = train(tasks, watching, keep_interrupted, kept)
-        tasks = tasks[: len(histories)]  # fewer if training was interrupted
-        whole, fitted = self._complete(model, data, tasks, seed, train_on_held=held is None)
-        logits = held_out_logits(model, tasks, packed)[2] if fitted.logits is None else fitted.logits
         interrupted = len(histories) < self._members or any(history.interrupted for history in histories)
-        if refit and not interrupted:
-            everything = make_tasks(self, model, data, np.arange(len(texts)), NO_ROWS, seed, earlier=earlier)
-            with self.progress_bar(show_accuracy=False) if shown else nullcontext(silent) as watching:
-                train([as_long(*one) for one in zip(everything, histories, strict=True)], watching)
-            whole = self._refit(whole, fitted, data, everything, seed)
+        tasks = tasks[: len(histories)]
+        whole, fitted = self._complete(model, data, tasks, seed, train_on_held=not read.has_validation)
+        logits = held_out_logits(model, tasks, data)[2] if fitted.logits is None else fitted.logits
+        if refit := refit and not interrupted:
+            whole = self._train_on_everything(model, fitted, data, histories, seed, sink)
         self._remember(whole, fitted, histories)
         self.interrupted_ |= interrupted
-        splits = [(documents(task.examples), documents(task.validation)) for task in tasks]
-        scored = np.unique(np.concatenate([tested for _, tested in splits]))
-        baseline = baseline_predictions(texts, targets, splits, scored) if len(scored) else None
-        self.held_out_ = score_held_out(whole.labels, logits, targets[scored], baseline, groups[scored])
-        if baseline is not None:
-            self.held_out_accuracy_[BASELINE] = float((baseline == targets[scored]).mean())
-        trained = np.arange(len(texts)) if refit else np.unique(np.concatenate([rows for rows, _ in splits]))
-        self.trained_on_ = np.union1d(seen, warm_start.checksums([texts[row] for row in trained]))
-        self.card_ = training_card(self, len(texts) if refit or held is None else len(chosen), len(scored), histories)
-        self.summary_ = TrainingSummary.of(labels, targets[chosen], groups[chosen])
-        if shown:
+        self._score(read, tasks, logits, histories, refit, earlier)
+        if self._shows(sink):
             lines = [*closing_lines(self), "next: predict(texts), explain(text).show(), save(folder)"]
             sys.stderr.write("".join(f"{line}\n" for line in lines))
         return self
+
+    def _train_on_everything(
+        self,
+        model: TextModel,
+        fitted: HeldOutFit,
+        data: "TrainingData",
+        histories: Sequence[History],
+        seed: int,
+        sink: Sink | None,
+    ) -> TextModel:
+        """Train again on all documents, for as many epochs as were kept before."""
+        everything = make_tasks(
+            self, model, data, Split(np.arange(len(data.targets)), _NO_ROWS), seed, self._earlier_model()
+        )
+        shown = self._shows(sink)
+        with self.progress_bar(show_accuracy=False) if shown else nullcontext(silent) as watching:
+            train([as_long(*one) for one in zip(everything, histories, strict=True)], watching)
+        return self._refit(model, fitted, data, everything, seed)
+
+    def _score(
+        self,
+        read: "Documents",
+        tasks: Sequence[Task],
+        logits: NDArray[np.floating],
+        histories: Sequence[History],
+        refit: bool,
+        earlier: TextModel | None,
+    ) -> None:
+        """Compare the model with the baseline on held-out documents; remember the training in numbers."""
+        splits = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
+        scored = np.unique(np.concatenate([tested for _, tested in splits]))
+        truth, groups = read.targets[scored], read.groups[scored]
+        baseline = baseline_predictions(read.texts, read.targets, splits, scored) if len(scored) else None
+        self.held_out_ = score_held_out(self.labels_, logits, truth, baseline, groups)
+        if baseline is not None:
+            self.held_out_accuracy_[BASELINE] = float((baseline == truth).mean())
+        trained = np.arange(len(read.texts)) if refit else np.unique(np.concatenate([rows for rows, _ in splits]))
+        self.trained_on_ = np.union1d(read.seen, checksums([read.texts[row] for row in trained]))
+        self.card_ = training_card(self, len(read.texts) if refit else read.n_training, len(scored), histories)
+        first = read.training
+        self.summary_ = TrainingSummary.of(read.labels, read.targets[first], read.groups[first])
+
+    def _shows(self, sink: Sink | None) -> bool:
+        return sink is None and wants_bar(self.verbose)
+
+    def _watching(self, sink: Sink | None) -> AbstractContextManager[Sink]:
+        return self.progress_bar() if self._shows(sink) else nullcontext(sink or silent)
 
     def progress_bar(self, show_accuracy: bool | None = None) -> AbstractContextManager[Sink]:
         """Show the training that `fit` is about to begin; the loss only, if the network is one part of the model."""
@@ -220,11 +251,27 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         `fit_stream` if it does not fit into memory. The first call needs documents of every class.
         """
         if not hasattr(self, "model_"):
-            warm_start.check_all_classes(y, classes)
+            check_all_classes(y, classes)
             return self.fit(X, y, sample_weight)
+        if self._members > 1:
+            raise InputError("partial_fit is for one network; with several members, fit again")
         texts, y = as_examples(X, y)
-        warm_start.partial_fit(self, texts, y, as_weights(sample_weight, len(texts)))
+        model, history = train_further(self, texts, as_labels(y), as_weights(sample_weight, len(texts)))
+        self.model_, epochs = model, len(self.history_) + 1
+        self.history_ = [*self.history_, replace(history.reports[0], epoch=epochs, max_epochs=epochs)]
+        self.best_epoch_ = self.n_iter_ = epochs
+        self.trained_on_ = np.union1d(self.trained_on_, checksums(texts))
         return self
+
+    def _earlier_model(self) -> TextModel | None:
+        """Return the model that a fit continues from: with `warm_start`, the fitted one."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "model_"):
+            return None
+        if self._members > 1:
+            raise InputError("warm_start is for one network; with several members, each fit starts again")
+        if getattr(self.model_, "transformer", None) != self._transformer:
+            raise InputError("training continues with the features it began with: set them, or warm_start=False")
+        return self.model_
 
     @property
     def labels_(self) -> Labels:
@@ -242,7 +289,7 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         return False
 
     def _complete(
-        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True
+        self, model: TextModel, data: "TrainingData", tasks: Sequence[Task], seed: int, train_on_held: bool = True
     ) -> tuple[TextModel, HeldOutFit]:
         """Make the whole model from trained networks, and fit what is fitted on held-out documents.
 
@@ -251,7 +298,7 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         return trained_model(model, tasks), HeldOutFit()
 
     def _refit(
-        self, model: TextModel, fitted: HeldOutFit, data: TrainingData, tasks: Sequence[Task], seed: int
+        self, model: TextModel, fitted: HeldOutFit, data: "TrainingData", tasks: Sequence[Task], seed: int
     ) -> TextModel:
         """Replace all that was trained by what these networks and all documents give."""
         return trained_model(model, tasks)
@@ -339,7 +386,7 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         """
         check_is_fitted(self)
         facts = {"best_epoch_": self.best_epoch_, "history_": [asdict(report) for report in self.history_]}
-        facts["trained_on_"] = warm_start.as_text(self.trained_on_)
+        facts["trained_on_"] = encode_checksums(self.trained_on_)
         save_model(self.model_, {**self._json_params(), **facts}, self.card_, folder, __version__)
 
     def _json_params(self) -> dict[str, Any]:
@@ -366,8 +413,38 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         reports = read_history(parameters.get("history_"))
         history = History(reports, best if type(best) is int else 0, interrupted=False)
         estimator._remember(model, HeldOutFit(), [history])
-        estimator.card_, estimator.trained_on_ = files.card(), warm_start.from_text(parameters.get("trained_on_"))
+        estimator.card_, estimator.trained_on_ = files.card(), decode_checksums(parameters.get("trained_on_"))
         return estimator
+
+    def push_to_hub(
+        self, repo_id: str, *, private: bool | None = None, token: str | None = None, message: str | None = None
+    ) -> str:
+        """Upload the fitted model with a model card to a repository of the Hugging Face Hub; its address.
+
+        The repository is made if it is not there. Needs the extra `hub`.
+        """
+        with TemporaryDirectory() as beside:
+            folder = Path(beside) / "model"
+            self.save(folder)
+            return upload(folder, repo_id, private, token, message)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path,
+        *,
+        revision: str | None = None,
+        token: str | None = None,
+        cache_dir: str | Path | None = None,
+        device: str = "auto",
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+    ) -> Self:
+        """Load a model from a local folder, or from a repository of that name, of which a snapshot is downloaded.
+
+        A repository needs the extra `hub`; `revision` names a branch, a tag or, to always get the same, a commit.
+        """
+        loaded: Self = cls.load(fetch(name, revision, token, cache_dir), device, tokenizer)
+        return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -379,3 +456,360 @@ class TextClassifier(HubMethods, _Estimator, ABC):
         tags.classifier_tags.multi_label = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+# ── Reading what `fit` is given ──
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The documents of a fit, checked: those to train on, then the user's validation documents."""
+
+    texts: list[str]
+    labels: Labels
+    targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
+    weights: NDArray[np.float32]  # (documents,)
+    n_training: int
+    seen: Checksums  # of the texts that an earlier fit was trained on
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether the user passed validation documents."""
+        return self.n_training < len(self.texts)
+
+    @property
+    def training(self) -> Rows:
+        """Documents to train on, of which a part is held out unless the user passed validation documents."""
+        return np.arange(self.n_training)
+
+    @property
+    def held_out(self) -> Rows | None:
+        """The user's validation documents."""
+        return np.arange(self.n_training, len(self.texts)) if self.has_validation else None
+
+    @cached_property
+    def groups(self) -> Rows:
+        """The same number for equal texts, which no split separates."""
+        return text_groups(self.texts)
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Documents that an earlier fit was not trained on; a score on others would be too high."""
+        return ~np.isin(checksums(self.texts), self.seen)
+
+
+def read_documents(
+    estimator: TextClassifier,
+    X: Iterable[str],
+    y: Any,
+    sample_weight: Any,
+    validation: tuple[Iterable[str], Any] | None,
+) -> Documents:
+    """Check what `fit` is given, and report what is odd about it."""
+    names = label_names(y)
+    texts, y = as_examples(X, y)
+    earlier = estimator._earlier_model()
+    labels = learn_labels(y, names) if earlier is None else same_classes(earlier, y, names)
+    warn_of_labels(labels, y)
+    targets = labels.encode(y)
+    weights = labels.weights(estimator.class_weight, targets) * as_weights(sample_weight, len(texts))
+    n, checked, truth = len(texts), *(([], targets[:0]) if validation is None else as_validation(validation, labels))
+    weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
+    seen = np.zeros(0, np.uint32) if earlier is None else estimator.trained_on_
+    read = Documents([*texts, *checked], labels, np.concatenate([targets, truth]), weights, n, seen)
+    if read.held_out is not None:
+        warn_of_leak(read.texts, read.groups, read.held_out)
+    return read
+
+
+def same_classes(model: TextModel, y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
+    """Return the model's labels; raise if y has a class that it does not know."""
+    known = model.labels.classes.tolist()
+    if model.labels.multilabel and y.ndim == 2:
+        new = sorted(set(names or known) - set(known))
+    elif model.labels.multilabel:
+        new = sorted({str(label) for row in y for label in row if label not in known})
+    else:
+        new = sorted({str(label) for label in y.tolist() if label not in known})
+    if new:
+        raise InputError(
+            f"cannot add classes when continuing training: {', '.join(new[:5])} (the model has "
+            f"{', '.join(map(str, known))}); fit a new model on all documents"
+        )
+    return model.labels
+
+
+# ── The untrained model: words, their vectors, a network's first weights ──
+
+
+def untrained_model(
+    estimator: TextClassifier, texts: list[str], labels: Labels, seed: int, n_training: int | None = None,
+    vectors_from: Rows | None = None,
+) -> tuple[TextModel, Any]:  # fmt: skip
+    """Return an untrained model that can read these texts, and the packed texts.
+
+    The vocabulary is that of the first `n_training` texts. Words of the others (validation documents) get vectors too,
+    unless vectors are learned. Vectors of the corpus are learned from the rows `vectors_from`, by default from the
+    first `n_training` texts.
+    """
+    earlier, learned_from = estimator._earlier_model(), texts[:n_training]
+    tokenizer = as_tokenizer(estimator.tokenizer, learned_from) if earlier is None else earlier.tokenizer
+    vocabulary, corpus = learn_vocabulary(learned_from, tokenizer, estimator._by_sentence, estimator.min_count)
+    warn_of_words(learned_from, corpus, tokenizer)
+    n_learned, others = len(vocabulary), texts[len(learned_from) :]
+    if others and not estimator._learns_vectors:
+        vocabulary = vocabulary.extended(learn_vocabulary(others, tokenizer)[0].words)
+    source = learned_from if vectors_from is None else [texts[row] for row in vectors_from]
+    model = model_of_words(estimator, tokenizer, vocabulary, labels, seed, source)
+    if others:
+        return model, model.pack(texts)
+    return model, model.packed(corpus.with_vocabulary_grown(n_learned, len(model.vocabulary)), texts)
+
+
+def model_of_words(
+    estimator: TextClassifier,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    labels: Labels,
+    seed: int,
+    texts: list[str],
+) -> TextModel:
+    """Return an untrained model that knows these words, and those that its vectors add."""
+    vectors = _word_vectors(estimator, texts, tokenizer, vocabulary, seed)
+    by_vectors = bool(estimator._vector_sources) and estimator._transformer is None
+    estimator.known_words_ = (vectors.covered, len(vocabulary)) if by_vectors else None
+    network = untrained_network(estimator, len(labels), len(vectors.rows), vectors.width, seed)
+    rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
+    network.set_vectors(rows if network.config.learn_vectors else rows.half().float())
+    return estimator._make_model(tokenizer, vectors.vocabulary, network, labels)
+
+
+def untrained_network(estimator: TextClassifier, n_classes: int, n_words: int, vector_width: int, seed: int) -> Network:
+    """Return a network with random weights and empty word vectors."""
+    with _Seeded(seed):
+        return estimator._make_network(n_classes, n_words, vector_width)
+
+
+def _word_vectors(
+    estimator: TextClassifier, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int
+) -> WordVectors:
+    if estimator._transformer is not None:  # a node has features of its own
+        return WordVectors(vocabulary, np.zeros((0, estimator._transformer.width), np.float32), covered=0)
+    sources, width = estimator._vector_sources, estimator.vector_size
+    if not sources:
+        return random_vectors(vocabulary, width, seed)
+    # These are the same for every seed, so that models can share them.
+    return make_vectors(sources, texts, tokenizer, vocabulary, width, estimator.extra_words)
+
+
+class _Seeded(TorchFunctionMode):
+    """Draw this thread's random numbers from a generator of its own, because threads share torch's global one."""
+
+    _DRAWS = frozenset(
+        "uniform_ normal_ bernoulli_ random_ rand randn randint randperm trunc_normal_ orthogonal_ "
+        "kaiming_uniform_ kaiming_normal_ xavier_uniform_ xavier_normal_".split()
+    )
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if getattr(func, "__name__", "") in self._DRAWS and kwargs.get("generator") is None:
+            kwargs["generator"] = self._generator
+        return func(*args, **kwargs)
+
+
+def check_memory(numbers: int) -> None:
+    """Refuse a network that does not fit into memory: weights, gradients and Adam's two moments, four bytes each."""
+    needed = 16 * numbers
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+    if needed > available:
+        raise InputError(
+            f"this network has {numbers:,} parameters, word vectors included, and takes {needed / 1e9:,.0f} GB to "
+            f"train; this machine has {available / 1e9:,.0f} GB: lower hidden, or raise min_count for fewer vectors"
+        )
+
+
+# ── A task for each network ──
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Documents as networks read them, with targets and weights."""
+
+    packed: Any
+    corpus: Corpus  # the same on a device
+    targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
+    weights: NDArray[np.float32]  # (documents,)
+    groups: Rows | None = None  # (documents,), the same for equal texts, which no split separates
+
+
+class Split(NamedTuple):
+    """Rows to train on, to hold out (None: a part of those to train on), and to report accuracy on every epoch."""
+
+    training: Rows
+    held_out: Rows | None
+    watched: Rows | None = None
+
+
+def make_tasks(
+    estimator: TextClassifier,
+    model: TextModel,
+    data: TrainingData,
+    split: Split,
+    seed: int,
+    earlier: TextModel | None = None,
+    unseen: NDArray[np.bool_] | None = None,
+) -> list[Task]:
+    """Return a task per member. Every member has its own weights, order of documents, dropout and held-out part.
+
+    Networks start from the weights of the model `earlier`, if given, and only `unseen` documents are held out.
+    """
+    n_rows, width = model.network.vectors.shape
+    device, tasks = data.corpus.device, []
+    vectors = model.network.vectors.detach().to(device)
+    for own in _seeds(seed, estimator._members):
+        network = untrained_network(estimator, len(model.labels), n_rows, width, own).to(device)
+        if estimator._learns_vectors:  # each member starts from its own random rows
+            vectors = torch.from_numpy(random_rows(n_rows, width, own)).to(device)
+        network.set_vectors(vectors)
+        if earlier is not None:
+            copy_weights(network, model.vocabulary, earlier)
+        training, held = split.training, split.held_out
+        if held is None:
+            among, fraction = None if unseen is None else unseen[training], estimator.validation_fraction
+            groups = None if data.groups is None else data.groups[training]
+            parts = hold_out(data.targets[training], fraction, own, among, groups)
+            training, held = (split.training[part] for part in parts)
+        watched = None if split.watched is None else make_examples(data.corpus, split.watched, data.targets)
+        checked = make_examples(data.corpus, held, data.targets) if len(held) else None
+        examples = make_examples(data.corpus, training, data.targets, data.weights)
+        config = estimator._training_config(own, len(split.training))
+        tasks.append(Task(network, examples, checked, config, watched))
+    return tasks
+
+
+def _seeds(seed: int, members: int) -> list[int]:
+    """Return a seed per member; the first is that of a model with one member."""
+    others = np.random.default_rng([seed, 1]).integers(2**31 - 1, size=members - 1)
+    return [seed, *others.tolist()]
+
+
+def copy_weights(network: Network, vocabulary: Vocabulary, earlier: TextModel) -> None:
+    """Start from another model's weights; learned word vectors, from the rows of the words that it knows."""
+    state = {name: tensor for name, tensor in earlier.network.state_dict().items() if name != "vectors"}
+    own = {name: tensor.shape for name, tensor in network.state_dict().items() if name != "vectors"}
+    same_width = network.vectors.shape[1] == earlier.network.vectors.shape[1]
+    if own != {name: tensor.shape for name, tensor in state.items()} or not same_width:
+        raise InputError(
+            "the model to continue from has another shape (steps, hidden, preset or word vectors): "
+            "set them as they were, or start again with warm_start=False"
+        )
+    network.load_state_dict(state, strict=False)
+    if isinstance(network.vectors, torch.nn.Parameter):
+        rows = [(row, earlier.vocabulary.id(word)) for row, word in enumerate(vocabulary.words)]
+        known = torch.tensor([pair for pair in rows if pair[1] < len(earlier.vocabulary)]).reshape(-1, 2)
+        with torch.no_grad():
+            network.vectors[known[:, 0]] = earlier.network.vectors.detach().to(network.vectors.device)[known[:, 1]]
+
+
+def checkpoint_key(parameters: Mapping[str, Any], model: TextModel, data: TrainingData, task: Task) -> str:
+    """Return a digest of what a checkpoint belongs to: packed documents, first weights, settings."""
+    settings = {name: value for name, value in parameters.items() if name not in _FREE_AT_RESUME}
+    arrays = {name: value for name, value in vars(data.packed).items() if isinstance(value, np.ndarray)}
+    arrays |= {"y": data.targets, "w": data.weights, "held": documents_of(task.validation)}
+    arrays |= {name: value.cpu().numpy() for name, value in model.network.state_dict().items()}
+    arrays["vectors"] = model.network.vectors.detach().cpu().numpy()
+    return fingerprint([__version__, settings, list(model.vocabulary.words)], arrays)
+
+
+def as_long(task: Task, history: History) -> Task:
+    """Return a task that trains for as many epochs as an earlier training kept, and keeps the last."""
+    epochs = max(history.best_epoch, 1)
+    return replace(task, config=replace(task.config, max_epochs=epochs, patience=None, keep="last"))
+
+
+# ── The trained model ──
+
+
+def trained_model(model: TextModel, tasks: Sequence[Task]) -> TextModel:
+    """Return the model with the trained networks in place of its untrained one."""
+    networks = [task.network for task in tasks]
+    if len(networks) == 1:
+        return model.with_network(networks[0])
+    return model.with_network(Ensemble.of([network for network in networks if isinstance(network, MPAD)]))
+
+
+def held_out_logits(
+    model: TextModel, tasks: Sequence[Task], data: TrainingData
+) -> tuple[Rows, Rows, NDArray[np.floating]]:
+    """Return the documents that every member has seen, the others, and the members' mean logits for the others."""
+    parts = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
+    n = len(data.targets)
+    total, counts, used = np.zeros((n, len(model.labels)), np.float32), np.zeros(n, np.int64), np.zeros(n, bool)
+    for task, (training, held) in zip(tasks, parts, strict=True):
+        total[held] += model.with_network(task.network).network_logits(data.corpus, held)
+        counts[held] += 1
+        used[training] = used[held] = True
+    held = np.flatnonzero(counts)
+    seen = np.flatnonzero(used & (counts == 0))
+    return np.asarray(seen, np.int64), np.asarray(held, np.int64), np.asarray(total[held] / counts[held, None])
+
+
+def documents_of(examples: Examples | None) -> Rows:
+    """Return the rows of some examples."""
+    return np.zeros(0, np.int64) if examples is None else examples.documents.cpu().numpy()
+
+
+# ── Continuing from a fitted model ──
+
+
+def train_further(
+    estimator: TextClassifier, texts: list[str], labels: NDArray[Any], weights: NDArray[np.float32]
+) -> tuple[TextModel, History]:
+    """Train the fitted network for one epoch on further documents, at a tenth of the learning rate."""
+    model = estimator.model_
+    targets = same_classes(model, labels).encode(labels)
+    weights = weights * model.labels.weights(estimator.class_weight, targets)
+    packed = model.pack(texts)
+    network = type(model.network)(model.network.config).to(model.device)
+    network.set_vectors(model.rows_for(packed) if isinstance(model, DocumentModel) else model.network.vectors)
+    network.load_state_dict(model.network.state_dict(), strict=False)
+    seed = len(estimator.history_)  # another order of documents each time
+    config = estimator._training_config(seed, len(texts))
+    config = replace(config, max_epochs=1, patience=None, schedule="constant", keep="last")
+    config = replace(config, learning_rate=config.learning_rate / 10)
+    chosen = np.arange(len(texts))
+    examples = make_examples(model.tensors(packed, model.device), chosen, targets, weights)
+    (history,) = train([Task(network, examples, None, config)])
+    network.set_vectors(model.network.vectors if not model.network.config.learn_vectors else network.vectors)
+    return model.with_network(network.eval()), history
+
+
+def check_all_classes(y: Any, classes: Any) -> None:
+    """Refuse a first call of `partial_fit` that lacks documents of some class."""
+    if classes is None:
+        return
+    missing = sorted(set(map(str, classes)) - set(map(str, learn_labels(as_labels(y)).classes.tolist())))
+    if missing:
+        raise InputError(f"the first call of partial_fit needs documents of every class; there are none of {missing}")
+
+
+def checksums(texts: Sequence[str]) -> Checksums:
+    """Return a checksum per text: (n,)."""
+    return np.array([crc32(text.encode("utf-8", "surrogatepass")) for text in texts], np.uint32)
+
+
+def encode_checksums(seen: Checksums) -> str:
+    """Return checksums as a model folder stores them."""
+    return b64encode(np.unique(seen).astype("<u4").tobytes()).decode("ascii")
+
+
+def decode_checksums(saved: Any) -> Checksums:
+    """Read what `encode_checksums` wrote; anything else gives none."""
+    try:
+        return np.frombuffer(b64decode(saved, validate=True), "<u4").astype(np.uint32)
+    except (TypeError, ValueError):
+        return np.zeros(0, np.uint32)

@@ -15,9 +15,7 @@ from mpad.data.inputs import as_examples, as_seed
 from mpad.data.inspection import warn_of_labels
 from mpad.data.labels import label_names, learn_labels
 from mpad.errors import InputError
-from mpad.estimator.members import TrainingData, make_tasks
-from mpad.estimator.text_classifier import TextClassifier
-from mpad.estimator.untrained import untrained_model
+from mpad.estimator.text_classifier import Split, TextClassifier, TrainingData, make_tasks, untrained_model
 from mpad.evaluate.label_scores import LabelScores
 from mpad.pipeline.text_model import TextModel
 from mpad.training.device import find_device
@@ -101,7 +99,7 @@ def cross_validate_in_turn(
     seeds = [as_seed(setting.random_state) for setting in settings]
     groups = text_groups(texts) if group_copies else None
     folds = _folds(cv, texts, targets, seeds[0], groups)
-    shared, packed = untrained_model(settings[0], texts, labels, seeds[0], never_tested(len(texts), folds))
+    shared, packed = untrained_model(settings[0], texts, labels, seeds[0], vectors_from=never_tested(len(texts), folds))
     device = find_device(settings[0].device)
     corpus = shared.tensors(packed, device)
     runs = [
@@ -176,7 +174,7 @@ def _tasks(
     weights = data.weights.copy()
     weights[chosen] = model.labels.weights(setting.class_weight, data.targets[chosen])
     weighed = replace(data, weights=weights)
-    return weighed, make_tasks(setting, model, weighed, chosen, held, seed, test)
+    return weighed, make_tasks(setting, model, weighed, Split(chosen, held, test), seed)
 
 
 def _check_alike(settings: Sequence[TextClassifier]) -> None:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mpad.data.labels import Labels
 from mpad.errors import InputError
-from mpad.estimator.text_classifier import TextClassifier
+from mpad.estimator.text_classifier import TextClassifier, check_memory
 from mpad.explain.explanation import Explanation
 from mpad.network import Network
 from mpad.paper.networks.baselines import baseline_options, find_baseline
@@ -91,6 +91,7 @@ class SequenceClassifier(TextClassifier):
             known = ", ".join(sorted(baseline_options(self.model))) or "it has none"
             raise InputError(f"'{self.model}' has no option {', '.join(unknown)} (known: {known})")
         learnt = self.learn_vectors or self._learns_vectors
+        check_memory(n_words * vector_width)
         return network(config(n_classes, vector_width, n_words, self.dropout, learnt, **options))
 
     def explain(self, text: str, label: Any = None, method: str = "attention") -> Explanation:

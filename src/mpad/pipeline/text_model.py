@@ -73,10 +73,10 @@ class TextModel(ABC):
         return network
 
     @torch.no_grad()
-    def network_logits(self, packed: Any, documents: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What the network alone says of some packed documents: (documents, n_classes)."""
+    def network_logits(self, corpus: Corpus, documents: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the network's logits for some documents of a corpus on its device: (documents, n_classes)."""
         self.network.eval()
-        corpus, chosen = self.tensors(packed, self.device), torch.from_numpy(documents).to(self.device)
+        chosen = torch.from_numpy(documents).to(self.device)
         if not len(documents):
             return np.zeros((0, len(self.labels)), np.float32)
         logits = [self.network(batch).logits for batch in in_batches(corpus, chosen)]
