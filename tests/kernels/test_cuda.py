@@ -101,14 +101,14 @@ def test_stacked_networks_are_the_plain_ones(variant, style, ablation):
     sum((part * seed).sum() for part, seed in zip(parts, seeds, strict=True)).backward()
     for model, (network, plain, seed) in enumerate(zip(networks, own, seeds, strict=True)):
         expected = network.train()(plain).logits
-        assert same(parts[model], expected, 1e-3)  # batch norm over four documents amplifies rounding
+        assert same(parts[model], expected, 1e-2 if HAS_GPU else 1e-3)  # batch norm over four documents amplifies rounding
         (expected * seed).sum().backward()
         fast = dict(stacked.named_parameters())
         largest = max(x.grad.abs().max() for x in network.parameters() if x.grad is not None)
         for name, parameter in network.named_parameters():
             gradient, theirs = fast[name].grad, parameter.grad
             gradient = torch.zeros_like(theirs) if gradient is None else gradient[model]
-            assert same(gradient / largest, theirs / largest, 5e-3), name
+            assert same(gradient / largest, theirs / largest, 2e-2 if HAS_GPU else 5e-3), name
         for name, value in network.named_buffers():
             if "running" in name:
                 assert same(dict(stacked.named_buffers())[name][model], value), name

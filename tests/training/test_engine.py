@@ -37,7 +37,8 @@ def test_stacked_models_learn_what_each_learns_alone(fruit_corpus):
     """Folds, learning rates and dropout rates differ. Triton's interpreter runs the kernels, slowly."""
     pytest.importorskip("triton")
     texts, labels = (part[:30] for part in fruit_corpus)
-    given = {"n_models": 2, "dropouts": (0.0, 0.5), "epochs": 1, "held_out": 4, "learned": 20}
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    given = {"n_models": 2, "dropouts": (0.0, 0.5), "epochs": 1, "held_out": 4, "learned": 20, "device": device}
     alone = train(tasks(texts, labels, **given))
     made = tasks(texts, labels, **given)
     together = list(train_in_turn(made, engine=in_static_shapes(made)))
