@@ -39,8 +39,8 @@ test: lint types
 	$(TEST) -m 'not slow'
 	$(MAKE) test-plain
 
-# What compiled code computes has a plain form beside it, which runs where there is no compiler.
-CORE := tests/text tests/graph tests/ops tests/nn tests/models tests/training tests/inference tests/pipeline
+# Everything that compiled code computes has a plain version, which runs where there is no compiler.
+CORE := tests/text tests/graph tests/test_model.py tests/test_equations.py tests/kernels/test_whole_networks.py tests/training tests/inference tests/pipeline
 test-plain: $(READY)
 	MPAD_NATIVE=off $(TEST) $(CORE)
 
