@@ -43,89 +43,89 @@ from mpad.training.task import Task
 
 
 class MPADClassifier(TextClassifier):
-    """Classifies documents by passing messages over their graphs of words.
+    """Document classifier: message passing over graphs of words, joined with a linear n-gram model.
 
     Parameters
     ----------
-    variant : {"mpad", "sentence-att", "clique", "path"}
-        A graph a document, or a graph a sentence and a network over the sentences.
-    preset : {"best", "paper", "authors"}
+    variant : {"mpad", "sentence-att", "clique", "path"}, default="mpad"
+        One graph per document, or one graph per sentence and a network over the sentences.
+    preset : {"best", "paper", "authors"}, default="best"
         What does best on validation data, the paper's equations, or the network of the authors' published code.
-    steps : int
-        Rounds of messages at each level.
-    hidden : int
+    steps : int, default=2
+        Rounds of message passing at each level.
+    hidden : int, default=64
         Width of node states and document vectors.
-    window : int
-        Words that co-occur stand less than this many places apart.
-    directed : bool
-        Whether edges point with the text.
-    weighting : {"count", "distance"}
+    window : int, default=2
+        Words are linked if they are less than this many positions apart.
+    directed : bool, default=True
+        Edges follow the order of the words.
+    weighting : {"count", "distance"}, default="count"
         What a co-occurrence adds to an edge: 1, or 1 / distance.
-    master_node : bool
-        Whether a node is linked to all words.
-    master_skip : bool
-        Whether the master node's state bypasses attention.
-    renormalise : bool
-        Average over neighbours, or sum.
-    combine : {"gru", "identity"}
-        "identity": a node's state is its message alone.
-    potentials : bool or "auto"
-        Whether a linear part stands beside the network, a score for each word and pair of words. "auto": as the preset
-        says.
-    members : int
-        Networks that are trained apart, each with a held-out part of its own, and answer together: the mean of their
-        logits. How far they differ says how sure an answer is: `predict_proba(X, return_std=True)`.
-    tokenizer : str or callable
-        "auto": by the letters of X, "kim" (the paper's, for ASCII) or "unicode-punctuation" (every script, emoji); one
-        of these, "kim-cased", "unicode" (without commas and parentheses), or a function from a text to its words.
-    vectors : str, path, list of these, or None
-        "auto": distilled from a sentence transformer that is installed (the extra "vectors"), else learnt. The name or
+    master_node : bool, default=True
+        Link a master node to all words.
+    master_skip : bool, default=True
+        The master node's state bypasses attention.
+    renormalise : bool, default=True
+        Average over neighbors instead of summing.
+    combine : {"gru", "identity"}, default="gru"
+        "identity": a node's new state is its message.
+    potentials : bool or "auto", default="auto"
+        Join a linear n-gram model: a score for each word and word pair. "auto": as the preset says.
+    members : int, default=1
+        Networks that are trained separately, each with its own held-out part, and averaged. How far they differ says
+        how certain a prediction is: `predict_proba(X, return_std=True)`.
+    tokenizer : str or callable, default="auto"
+        "auto" chooses by the letters of X: "kim" (the paper's, for ASCII) or "unicode-punctuation" (every script,
+        emoji). Or one of these, "kim-cased", "unicode" (without commas and parentheses), or a function from a text to
+        its words.
+    vectors : str, path, list of these, or None, default="auto"
+        "auto": distilled from an installed sentence transformer (the extra "vectors"), otherwise learned. The name or
         folder of a Model2Vec or sentence-transformers model; a file of word vectors; "corpus": word2vec trained on X;
-        several, side by side; None: learnt with the network.
-    features : str or path
-        What a node starts from. "words": its word's vector. "minilm", or a sentence transformer's folder: the mean of
-        the word's states in that, in this document (or sentence): slower by orders of magnitude, and not saved.
-    vector_size : int
-        Width of vectors that are learnt or trained on X.
-    extra_words : int
-        Words, or pieces of words, beyond those of X, that the model keeps for documents to come.
-    min_count : int
+        several, concatenated; None: learned with the network.
+    features : str or path, default="words"
+        First state of a node. "words": the word's vector. "minilm", or the folder of a sentence transformer: the mean
+        of the word's states in it, per document or sentence; slower by orders of magnitude, and not saved.
+    vector_size : int, default=100
+        Width of vectors that are learned or trained on X.
+    extra_words : int, default=50000
+        Words, or pieces of words, beyond those of X that the model keeps for new documents.
+    min_count : int, default=1
         Words of X seen less often share the rows of unknown words.
-    max_epochs : int or "auto"
-        Epochs at most. "auto", here and below: as the preset says.
-    patience : int, None or "auto"
-        Epochs without a better validation accuracy before stopping; None: never.
-    batch_size : int or "auto"
-        Documents a step.
-    learning_rate : float or "auto"
-        Adam's.
-    dropout : float
-        Share of activations that are dropped while training.
-    validation_fraction : float
-        Share of X that is held out from the network. The default preset weighs network and linear part on these
-        documents, which also calibrates the probabilities, and then trains the linear part on them too; it chooses no
+    max_epochs : int or "auto", default="auto"
+        Maximum number of epochs. "auto", here and below: as the preset says.
+    patience : int, None or "auto", default="auto"
+        Epochs without a better validation accuracy before stopping; None: never stop early.
+    batch_size : int or "auto", default="auto"
+        Documents per step.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of Adam.
+    dropout : float, default=0.5
+        Share of activations that are dropped in training.
+    validation_fraction : float, default=0.1
+        Share of X that is held out from the network. The default preset weights network and linear part on these
+        documents, calibrates the probabilities with them, and then trains the linear part on them too; it chooses no
         epoch with them. The presets "paper" and "authors" choose the best epoch with them. Copies of a text are never
-        split. With 0 nothing is held out: parts have their usual weights, and the epoch that is best on X is kept.
-    class_weight : None, "balanced" or dict
+        split. With 0 nothing is held out: the parts have their usual weights, and the epoch that is best on X is kept.
+    class_weight : None, "balanced" or dict, default=None
         Weight of each label in the loss.
-    device : str
+    device : str, default="auto"
         "auto", or a torch device such as "cpu" or "cuda".
-    random_state : int, RandomState or None
-        An int for results that repeat, to the last bit on a CPU with the same number of threads (torch's sums, and
-        ours, depend on how many share them); on a GPU sums may differ in their last digits.
-    warm_start : bool
-        Whether another `fit` goes on from the weights that are there. Classes stay the same, and documents that they
-        were learnt from are not held out again.
-    verbose : bool or "auto"
-        Whether to show a bar, or a line an epoch where there is no terminal, and then the accuracies on held-out
-        documents. "auto": on terminals and in notebooks.
+    random_state : int, RandomState or None, default=None
+        An int makes results repeat, to the last bit on a CPU with the same number of threads; on a GPU sums may differ
+        in their last digits.
+    warm_start : bool, default=False
+        Another `fit` continues from the fitted weights. Classes stay the same, and documents that the weights were
+        trained on are not held out again.
+    verbose : bool or "auto", default="auto"
+        Show a progress bar (one line per epoch if there is no terminal), then the accuracies on held-out documents.
+        "auto": on terminals and in notebooks.
 
     Attributes
     ----------
     classes_ : ndarray
         The labels, in the order of the columns of `predict_proba`.
     history_ : list
-        One report an epoch.
+        One report per epoch.
     best_epoch_ : int
         The epoch whose weights were kept.
     n_iter_ : int
@@ -314,11 +314,24 @@ class MPADClassifier(TextClassifier):
         resume: bool = False,
         keep_interrupted: bool = False,
     ) -> Self:
-        """Learn from documents that need not fit into memory: Parquet, CSV, JSON lines, or a Hugging Face dataset.
+        """Train on documents that need not fit into memory: Parquet, CSV, JSON lines, or a Hugging Face dataset.
 
-        `data` is a file, a pattern such as "corpus/*.parquet", or a `datasets.Dataset`; `text`, `label` and `separator`
-        name its columns as in `read_documents`. Packed graphs are kept on disk. Where `torchrun` has started several
-        processes, each learns from its share, and all end with the same model. `keep_interrupted`: as of `fit`.
+        Parameters
+        ----------
+        data : str, path or datasets.Dataset
+            A file, a pattern such as "corpus/*.parquet", or a dataset.
+        text, label, separator : str or None, default=None
+            Columns and separator, as in `read_documents`.
+        options : StreamOptions or None, default=None
+            Cache folder for packed graphs, processes, window size.
+        sink, checkpoint, resume, keep_interrupted
+            As in `fit`.
+
+        Returns
+        -------
+        self
+            If `torchrun` has started several processes, each trains on its share, and all end with the same model.
+
         """
         from mpad.estimator.out_of_core import fit_stream  # here: most never need it
 
@@ -328,13 +341,29 @@ class MPADClassifier(TextClassifier):
         return self
 
     def explain(self, text: str, label: Any = None, method: str = DEFAULT, unit: str = "occurrence") -> Explanation:
-        """Say why: a weight for every word, pair of words and sentence.
+        """Explain a prediction: return a weight for every word, word pair and sentence.
 
-        `label` is the class to explain, by default the predicted one. By "gradients" a weight is a part's share of how
-        far the class's log-odds rise while the document fades in, by "occlusion" how far they fall without
-        the part, by "attention" where the network looked. Occlusion takes out one "occurrence" of a word at a time,
-        or with `unit="word"` all of them, which then share the weight. Where features come from a transformer, their
-        states in the whole text stay as they are: it is the network's use of them that is explained.
+        Parameters
+        ----------
+        text : str
+            The document.
+        label : object, default=None
+            Class to explain; by default the predicted one.
+        method : {"gradients", "occlusion", "attention"}, default="gradients"
+            "gradients": contribution to the class's log-odds, integrated from an empty document to this one;
+            "occlusion": the drop in log-odds without the part; "attention": where the network looked.
+        unit : {"occurrence", "word"}, default="occurrence"
+            Occlusion removes one occurrence of a word at a time, or all of them, which then share the weight.
+
+        Returns
+        -------
+        Explanation
+            If node features come from a transformer, its states stay fixed: the network's use of them is explained.
+
+        Examples
+        --------
+        >>> model.explain("not bad at all").show()                              # doctest: +SKIP
+
         """
         from mpad.explain import explain  # here, so that answering does not wait for it
 

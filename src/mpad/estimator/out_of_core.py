@@ -63,7 +63,7 @@ def fit_stream(
 ) -> None:
     """Fit the estimator; in each of several processes it ends with the same model.
 
-    With `keep_interrupted`, an interrupt after an epoch ends training, in a single process, and keeps what there is.
+    With `keep_interrupted`, an interrupt after an epoch ends training in a single process and keeps the weights so far.
     """
     if estimator._members > 1:
         raise InputError("several members are trained on documents in memory alone; stream with members=1")
@@ -140,7 +140,7 @@ def _first_texts(pieces: Sequence[Piece]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A fit in one process, or in one of several: what its steps have in common."""
+    """What the steps of a streamed fit have in common, in one process of one or several."""
 
     estimator: "MPADClassifier"
     options: StreamOptions
@@ -154,7 +154,7 @@ class _Fit:
         how: Tokenizer | Reading,
         pieces: Sequence[Piece],
     ) -> Kept:
-        """A pass over the text: each process over its share of the pieces; then all read what was kept of each."""
+        """Run a pass over the text: each process reads its share of the pieces, then all read every result."""
         cache, workers = self.options.cache, self.options.workers
         if self.processes.size == 1:
             return pass_over(pieces, how, cache, workers, self.shown)
@@ -166,7 +166,7 @@ class _Fit:
     def linear(
         self, corpus: ShardedCorpus, labels: Labels, words: Sequence[str], sample: int
     ) -> tuple[Known | None, tuple[NDArray[np.float64], NDArray[np.float64]] | None]:
-        """Which words and pairs count, and an SVM's weights for them; nothing where the model has no linear part."""
+        """Choose n-grams and fit an SVM's weights for them; return None if the model has no linear part."""
         if not self.estimator._wants_potentials:
             return None, None
         known = learn_known(*corpus.sample(sample), len(words), words, MOST_PAIRS)
@@ -184,7 +184,7 @@ class _Fit:
     def lessons(
         self, model: DocumentModel, corpus: ShardedCorpus, held: tuple[PackedGraphs, NDArray[Any]], class_weight: Any
     ) -> tuple[Task, Callable[[int], Iterator[Lesson]]]:
-        """How to train the model's network, in place, and what it learns from in each epoch."""
+        """Return the training task of the network, and the windows of each epoch."""
         estimator, epoch_documents = self.estimator, self.options.epoch_documents
         device = find_device(estimator.device)
         model.network.to(device)
@@ -209,7 +209,7 @@ class _Fit:
 
 
 def _class_weights(class_weight: Any, labels: Labels, counts: Counts) -> Any:
-    """Balanced weights by the whole corpus, not by a window of it."""
+    """Return class weights balanced over the whole corpus, not over a window."""
     if class_weight != "balanced":
         return class_weight
     named = Counter({str(label): n for label, n in counts.labels.items()})

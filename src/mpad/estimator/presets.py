@@ -21,7 +21,7 @@ from mpad.errors import InputError
 
 @dataclass(frozen=True)
 class Preset:
-    """What a preset's name stands for: fields of `MPADConfig` and of `TrainingConfig`; whether it has a linear part."""
+    """Settings of a preset: fields of `MPADConfig` and `TrainingConfig`, and whether it has a linear part."""
 
     network: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Preset:
     many: int | None = None  # with more, weights decay more slowly a step: as much an epoch as with so many documents
 
     def training_on(self, n_documents: int) -> dict[str, Any]:
-        """Fields of `TrainingConfig` for a corpus of that size."""
+        """Return fields of `TrainingConfig` for a corpus of that size."""
         training = dict(self.training)
         if self.most_passes is not None:
             training["max_epochs"] = min(training["max_epochs"], max(4, self.most_passes // max(n_documents, 1)))
@@ -76,7 +76,7 @@ DEFAULT_PRESET = "best"
 
 
 def find_preset(name: str) -> Preset:
-    """Give the preset of that name."""
+    """Return the preset of that name."""
     if name not in PRESETS:
         raise InputError(f"no preset '{name}' (known: {', '.join(PRESETS)})")
     return PRESETS[name]

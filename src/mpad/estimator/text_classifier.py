@@ -87,30 +87,30 @@ class TextClassifier(_Estimator, ABC):
     known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
     model_: TextModel
     history_: list[EpochReport]
-    trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were learnt from
+    trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were trained on
     random_state: int | np.random.RandomState | None
     verbose: bool | Literal["auto"]
 
     @classmethod
     def check_extras(cls) -> None:
-        """Networks need no extras; word vectors of the corpus do, and say so at once."""
+        """Check optional dependencies; networks need none."""
 
     @abstractmethod
     def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> Network:
-        """An untrained network; its random weights may be drawn by torch's own generator."""
+        """Return an untrained network; its random weights may be drawn by torch's own generator."""
 
     @abstractmethod
     def _make_model(self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels) -> TextModel:
-        """The network with all that it needs to read text."""
+        """Return the network with everything it needs to read text."""
 
     @property
     @abstractmethod
     def _by_sentence(self) -> bool:
-        """Whether documents are read as runs of sentences."""
+        """True if documents are read as sequences of sentences."""
 
     @abstractmethod
     def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
-        """How to train on so many documents."""
+        """Return the training settings for a number of documents."""
 
     def fit(
         self,
@@ -275,12 +275,12 @@ class TextClassifier(_Estimator, ABC):
 
     @property
     def labels_(self) -> Labels:
-        """The classes of the fitted model, in the order of its answers."""
+        """Classes of the fitted model, in the order of its scores."""
         return self.model_.labels
 
     @property
     def _members(self) -> int:
-        """Networks that are trained, and answer together."""
+        """Number of networks that are trained and averaged."""
         return 1
 
     @property
@@ -291,7 +291,7 @@ class TextClassifier(_Estimator, ABC):
     def _complete(
         self, model: TextModel, data: "TrainingData", tasks: Sequence[Task], seed: int, train_on_held: bool = True
     ) -> tuple[TextModel, HeldOutFit]:
-        """Make the whole model from trained networks, and fit what is fitted on held-out documents.
+        """Build the model from trained networks, and fit what is fitted on held-out documents.
 
         Without `train_on_held`, no part of the model is trained on documents that the networks were not trained on.
         """
@@ -305,12 +305,12 @@ class TextClassifier(_Estimator, ABC):
 
     @property
     def _vector_sources(self) -> list[str | Path]:
-        """Where word vectors come from; none where the network learns them."""
+        """Sources of word vectors; none if the network learns them."""
         return vector_sources(self.vectors)
 
     @property
     def _transformer(self) -> Transformer | None:
-        """The transformer that features of nodes come from; None where they are word vectors."""
+        """Transformer that node features come from; None if they are word vectors."""
         return None
 
     @property
@@ -333,7 +333,7 @@ class TextClassifier(_Estimator, ABC):
         self.trained_on_ = np.zeros(0, np.uint32)
 
     def decision_function(self, X: Iterable[str]) -> NDArray[np.float32]:
-        """Scores before softmax or sigmoid: (n, n_classes); of two classes, the second's lead over the first: (n,)."""
+        """Return scores before softmax or sigmoid: (n, n_classes); two classes have one column less: (n,)."""
         check_is_fitted(self)
         logits = self.model_.logits(as_texts(X))
         if self.labels_.n_scores == 1:
@@ -341,10 +341,10 @@ class TextClassifier(_Estimator, ABC):
         return logits
 
     def predict_proba(self, X: Iterable[str], *, return_std: bool = False) -> Any:
-        """Probability of each class: (n, n_classes).
+        """Return the probability of each class: (n, n_classes).
 
-        With `return_std` and several members, also the standard deviation of each over the members, how far another
-        training would have come to another answer: (n, n_classes). Where the linear part answers alone, it is nothing.
+        With `return_std` and several members, also return the standard deviation over the members (n, n_classes): how much
+        another training would change the prediction. It is 0 if the linear part predicts alone.
         """
         check_is_fitted(self)
         texts = as_texts(X)
@@ -352,21 +352,21 @@ class TextClassifier(_Estimator, ABC):
         return (probabilities, self.model_.member_probabilities(texts).std(0)) if return_std else probabilities
 
     def predict(self, X: Iterable[str], *, reject_below: float | None = None) -> NDArray[Any]:
-        """Label of each document: (n,), or indicators (n, n_classes) for many labels a document.
+        """Return the label of each document: (n,), or indicators (n, n_classes) for multi-label data.
 
-        With `reject_below`, None instead of a label that has a lower probability than that.
+        With `reject_below`, the label is None if its probability is lower than that.
         """
         check_is_fitted(self)
         logits, labels = self.model_.logits(as_texts(X)), self.model_.labels
         return labels.decide(logits) if reject_below is None else labels.decide_or_reject(logits, reject_below)
 
     def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
-        """Share of documents that are right; of many labels a document, of those that are right in all labels."""
+        """Return the share of correct documents; for multi-label data, of those correct in all labels."""
         check_is_fitted(self)
         return float(super().score(X, self.labels_.as_predicted(y), sample_weight))
 
     def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
-        """Vector of each document, as the last layer sees it: (n, width)."""
+        """Return the vector of each document, as the last layer sees it: (n, width)."""
         check_is_fitted(self)
         return self.model_.vectors(as_texts(X))
 
@@ -382,7 +382,7 @@ class TextClassifier(_Estimator, ABC):
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder: config.json, vocabulary.json, model.safetensors and their checksums.
 
-        A model that is there is replaced, at once and whole. A folder that holds anything else is left alone.
+        An existing model is replaced atomically. A folder that holds anything else is left alone.
         """
         check_is_fitted(self)
         facts = {"best_epoch_": self.best_epoch_, "history_": [asdict(report) for report in self.history_]}
@@ -399,9 +399,9 @@ class TextClassifier(_Estimator, ABC):
         device: str = "auto",
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
     ) -> Self:
-        """Read a fitted model; `tokenizer` hands in the function that it was trained with, if that was not one of ours.
+        """Load a fitted model; pass `tokenizer` if it was trained with a function of your own.
 
-        A folder may come from anybody: nothing in it is run, and what does not hold together is refused.
+        A folder may come from anybody: nothing in it is executed, and inconsistent content is refused.
         """
         model, files = load_model(folder, find_device(device), tokenizer)
         parameters = files.estimator()
@@ -419,9 +419,9 @@ class TextClassifier(_Estimator, ABC):
     def push_to_hub(
         self, repo_id: str, *, private: bool | None = None, token: str | None = None, message: str | None = None
     ) -> str:
-        """Upload the fitted model with a model card to a repository of the Hugging Face Hub; its address.
+        """Upload the fitted model with a model card to a repository of the Hugging Face Hub; return its address.
 
-        The repository is made if it is not there. Needs the extra `hub`.
+        The repository is created if it does not exist. Needs the extra `hub`.
         """
         with TemporaryDirectory() as beside:
             folder = Path(beside) / "model"
@@ -439,7 +439,7 @@ class TextClassifier(_Estimator, ABC):
         device: str = "auto",
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
     ) -> Self:
-        """Load a model from a local folder, or from a repository of that name, of which a snapshot is downloaded.
+        """Load a model from a local folder, or download it from the repository of that name.
 
         A repository needs the extra `hub`; `revision` names a branch, a tag or, to always get the same, a commit.
         """

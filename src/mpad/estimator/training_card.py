@@ -17,7 +17,7 @@ from mpad.training.progress import EpochReport
 
 
 def training_card(estimator: Any, n_documents: int, n_held: int, histories: Sequence[History]) -> dict[str, Any]:
-    """Describe a training that ends now, by what the estimator knows of it."""
+    """Describe the training of an estimator that was just fitted."""
     history = histories[0]
     best = history.reports[history.best_epoch - 1] if history.best_epoch else None
     accuracy = None if best is None or not n_held else round(best.validation_accuracy, 4)
@@ -107,7 +107,7 @@ def read_history(saved: Any) -> list[EpochReport]:
 
 
 def draw_history(reports: Sequence[EpochReport]) -> Any:
-    """Loss and held-out accuracy by epoch: a matplotlib figure."""
+    """Draw loss and held-out accuracy by epoch: a matplotlib figure."""
     figure = require("matplotlib.figure", extra="plots").Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     epochs = [report.epoch for report in reports]

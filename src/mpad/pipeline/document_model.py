@@ -1,4 +1,4 @@
-"""A model over graphs of words: MPAD, with all that it needs to read raw text."""
+"""A trained MPAD with everything it needs to read raw text."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from mpad.text.vocabulary import SPARE_ROWS, EncodedCorpus, Vocabulary
 
 @dataclass(frozen=True)
 class DocumentModel(TextModel):
-    """A trained network with all that it needs to read raw text."""
+    """Trained MPAD with everything it needs to read raw text."""
 
     tokenizer: Tokenizer
     vocabulary: Vocabulary
@@ -46,7 +46,7 @@ class DocumentModel(TextModel):
     _made: "_Made | None" = field(default=None, init=False, repr=False, compare=False)
 
     def packed(self, corpus: EncodedCorpus, texts: Sequence[str] = ()) -> PackedGraphs:
-        """Ids → packed graphs, by document or by sentence as the variant wants."""
+        """Build packed graphs from ids, per document or per sentence."""
         graphs = build_graphs(corpus, self.graph_config)
         if self.transformer is None:
             return graphs
@@ -54,24 +54,24 @@ class DocumentModel(TextModel):
         return with_features(graphs, corpus, texts, *parts, str(self.device))
 
     def packs(self, texts: Sequence[str]) -> Iterator[PackedGraphs]:
-        """Text → packed graphs, in as many parts as the spare rows, or the transformer's states, ask for."""
+        """Yield packed graphs of texts, in parts that fit the spare rows or the transformer."""
         return super().packs(texts) if self.transformer is None else map(self.pack, runs(texts))
 
     def tensors(self, packed: PackedGraphs, device: torch.device) -> CorpusTensors:
-        """Packed graphs on a device."""
+        """Return packed graphs on a device."""
         return CorpusTensors(packed, device)
 
     def answer(self, packed: PackedGraphs) -> Answer:
-        """Packed graphs → logits, document vectors and attention, in the order of the documents.
+        """Return logits, document vectors and attention of packed graphs, in the order of the documents.
 
-        On a CPU the answer comes from the NumPy runtime: a short document takes a tenth of the time that torch
-        needs to start its operators.
+        On a CPU `mpad.inference` computes them: a short document takes a tenth of the time that torch needs to
+        start its operators.
         """
         network = self._in_numpy(packed) if self.device.type == "cpu" else super().answer_by_torch(packed)
         return with_potentials(network, self.potentials, packed)
 
     def answer_by_torch(self, packed: PackedGraphs) -> Answer:
-        """The same from the network that was trained."""
+        """Return the same, computed by torch."""
         return with_potentials(super().answer_by_torch(packed), self.potentials, packed)
 
     def _runner(self, packed: PackedGraphs) -> Callable[[Any], Output]:
@@ -79,7 +79,7 @@ class DocumentModel(TextModel):
         return lambda batch: self.network(batch, None, rows)
 
     def rows_for(self, packed: PackedGraphs) -> torch.Tensor:
-        """The word vectors, those of new words in the spare rows; or the features of nodes: (rows, vector_width)."""
+        """Return word vectors, with those of new words in the spare rows, or node features: (rows, vector_width)."""
         if packed.features is not None:
             return torch.from_numpy(packed.features).to(self.device).float()
         vectors = self.network.vectors.detach()
@@ -90,7 +90,7 @@ class DocumentModel(TextModel):
         return vectors
 
     def node_rows(self, packed: PackedGraphs) -> torch.Tensor:
-        """What each node starts from, without a copy of the whole table: (n_nodes, vector_width)."""
+        """Return the first state of each node, without copying the whole table: (n_nodes, vector_width)."""
         if packed.features is not None:
             return self.rows_for(packed)
         vectors, words = self.network.vectors.detach(), torch.from_numpy(packed.words.astype(np.int64))
@@ -104,7 +104,7 @@ class DocumentModel(TextModel):
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> "DocumentModel":
-        """The same model with its network in torch, too, over the very same numbers: no second copy of them."""
+        """Return a pipeline's model with a torch network that shares its memory."""
         numbers = pipeline.network
         network = make_mpad(numbers.config).eval()
         tensors = {name: _shared(value) for name, value in numbers.weights.items()}
@@ -122,13 +122,13 @@ class DocumentModel(TextModel):
 
     @property
     def pipeline(self) -> Pipeline:
-        """The same model without torch."""
+        """Model without torch."""
         parts = self.tokenizer, self.vocabulary, self.graph_config, self._in_numpy, self.labels
         return Pipeline(*parts, self.potentials, self.transformer)
 
     @property
     def _in_numpy(self) -> Network | NumpyEnsemble:
-        """The network for NumPy, with memory of its own; made anew where the weights have changed or moved."""
+        """Network for NumPy with its own memory; folded again if weights have changed or moved."""
         made = self._made
         if made is None or made.stamp != _stamp(made.places):
             made = _Made.of(self.network)
@@ -139,7 +139,7 @@ class DocumentModel(TextModel):
         return {**vars(self), "_made": None}
 
     def summary(self) -> dict[str, Any]:
-        """Facts about the model, for people."""
+        """Return facts about the model, for people."""
         config = self.network.config
         return {
             **super().summary(),
@@ -159,10 +159,10 @@ _Place = tuple[Mapping[str, Any], str]  # a module's parameters or buffers, and 
 
 @dataclass(frozen=True)
 class _Made:
-    """A network for NumPy, and where the tensors are that it was made of.
+    """Network for NumPy, and the tensors that it was folded from.
 
     torch may move or free a tensor's memory behind a NumPy view of it (to share it with another process), and
-    `load_state_dict` writes into it: so numbers are copied, and looked at again when tensors have changed.
+    `load_state_dict` writes into it. So weights are copied, and copied again when tensors have changed.
     """
 
     network: Network | NumpyEnsemble
@@ -171,7 +171,7 @@ class _Made:
 
     @classmethod
     def of(cls, network: MPAD | Ensemble) -> "_Made":
-        """Copy a network's numbers; fixed vectors, which are rounded to float16, as such."""
+        """Copy a network's weights; fixed vectors, which are rounded to float16, in that type."""
         kind = np.float32 if network.config.learn_vectors else np.float16
         vectors: NDArray[Any] = np.array(network.vectors.detach().numpy(), kind)
         if kind is np.float16 and not np.array_equal(vectors, network.vectors.detach().numpy()):
@@ -182,7 +182,7 @@ class _Made:
 
 
 def _shared(array: NDArray[Any]) -> torch.Tensor:
-    """A tensor over an array's memory, which nobody writes to."""
+    """Return a tensor over an array's memory, which is never written to."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array)
@@ -194,7 +194,7 @@ def _places(network: MPAD | Ensemble) -> tuple[_Place, ...]:
 
 
 def _stamp(places: Sequence[_Place]) -> tuple[int, ...]:
-    """Tells whether tensors have been written to, moved, or put in the place of others."""
+    """Return a value that changes when a tensor is written to, moved or replaced."""
     tensors = [store[name] for store, name in places]
     return *[x._version for x in tensors], *[x.data_ptr() for x in tensors]
 

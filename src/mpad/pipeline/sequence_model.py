@@ -1,4 +1,4 @@
-"""One of the rivals' networks, with all that it needs to read raw text."""
+"""A baseline's trained network with everything it needs to read raw text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from mpad.training.examples import Corpus
 
 @dataclass(frozen=True)
 class SequenceModel(TextModel):
-    """A trained network over words in their order, over graphs of them, or over parse trees."""
+    """Trained network over words in order, over graphs of words, or over parse trees."""
 
     kind: str
     tokenizer: Tokenizer
@@ -29,7 +29,7 @@ class SequenceModel(TextModel):
     labels: Labels
 
     def packed(self, corpus: EncodedCorpus, texts: Sequence[str]) -> EncodedCorpus | PackedGraphs | PackedTrees:
-        """Ids in sentences that are not too long, or graphs of words or parse trees where the network reads those."""
+        """Return bounded sentences of ids, graphs of words, or parse trees, whichever the network reads."""
         if self.network.reads_trees:
             return pack_trees(texts, corpus, len(self.labels))
         if self.network.graph is not None:
@@ -37,7 +37,7 @@ class SequenceModel(TextModel):
         return cut_sentences(corpus) if self.network.by_sentence else corpus
 
     def tensors(self, packed: EncodedCorpus | PackedGraphs | PackedTrees, device: torch.device) -> Corpus:
-        """The same on a device."""
+        """Return these on a device."""
         if isinstance(packed, PackedTrees):
             return TreeTensors(packed, device)
         return CorpusTensors(packed, device) if isinstance(packed, PackedGraphs) else WordTensors(packed, device)

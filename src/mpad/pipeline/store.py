@@ -1,4 +1,4 @@
-"""A fitted network ↔ a folder that one can read (see model_folder for what is in it, and what is checked)."""
+"""Save and load a fitted network (`storage.model_folder` describes the folder and its checks)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -33,7 +33,7 @@ from mpad.text.tokenizer import Tokenizer, saved_tokenizer
 def save_model(
     model: TextModel, estimator: Mapping[str, Any], card: Mapping[str, Any], folder: str | Path, version: str
 ) -> None:
-    """Write the model, and beside it the estimator's parameters and when and on what it was trained."""
+    """Write the model, the estimator's parameters and the model card."""
     potentials = model.potentials if isinstance(model, DocumentModel) else None
     transformer = model.transformer if isinstance(model, DocumentModel) else None
     config = {
@@ -65,7 +65,7 @@ def load_model(
     device: torch.device | str = "cpu",
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
 ) -> tuple[TextModel, ModelFiles]:
-    """Read a model, and what else its folder says; `tokenizer` hands in a function that the model was trained with."""
+    """Read a model and its folder; pass `tokenizer` if it was trained with a function of your own."""
 
     def read(files: ModelFiles) -> tuple[TextModel, ModelFiles]:
         result = read_network(files)
@@ -84,7 +84,7 @@ def load_model(
 
 
 def _filled(make: Callable[[Any], Any], config: Any, folder: ModelFolder) -> tuple[Any, Potentials | None]:
-    """A network of that shape with the folder's weights, which are known to fit before any memory is taken.
+    """Return a network with the folder's weights, and its potentials; shapes are checked first.
 
     And its potentials, if it has any.
     """
@@ -100,7 +100,7 @@ def _filled(make: Callable[[Any], Any], config: Any, folder: ModelFolder) -> tup
 
 
 def as_json(value: Any) -> Any:
-    """A constructor argument as JSON can hold it; what it cannot (a random generator) is left to its default."""
+    """Return a constructor argument as a JSON value; anything else (a random generator) becomes None."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     if isinstance(value, (list, tuple)):

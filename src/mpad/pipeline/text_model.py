@@ -1,4 +1,4 @@
-"""The whole flow as one value: text → answers. What training makes, explanations ask and folders keep."""
+"""Text → predictions as one object: the result of training, the input of explanations, the content of a folder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from mpad.training.examples import Corpus, in_batches
 
 
 class TextModel(ABC):
-    """A trained network with all that it needs to read raw text."""
+    """Trained network with everything it needs to read raw text."""
 
     kind: str  # the name by which its folder tells what it is
     tokenizer: Tokenizer
@@ -29,38 +29,38 @@ class TextModel(ABC):
 
     @abstractmethod
     def packed(self, corpus: EncodedCorpus, texts: Sequence[str]) -> Any:
-        """Ids, and the texts that they are of → documents as the network reads them."""
+        """Return documents as the network reads them, from ids and their texts."""
 
     @abstractmethod
     def tensors(self, packed: Any, device: torch.device) -> Corpus:
-        """Those documents on a device, to cut batches of."""
+        """Return packed documents on a device, to cut batches from."""
 
     def pack(self, texts: Sequence[str]) -> Any:
-        """Text → documents as the network reads them."""
+        """Return texts as the network reads them."""
         return self.packed(self.vocabulary.encode(texts, self.tokenizer, self.network.by_sentence), texts)
 
     def packs(self, texts: Sequence[str]) -> Iterator[Any]:
-        """The same, in as many parts as the spare rows ask for."""
+        """Yield texts as the network reads them, in parts that fit the spare rows."""
         parts = self.vocabulary.encode_parts(texts, self.tokenizer, self.network.by_sentence)
         return (self.packed(corpus, part) for part, corpus in parts)
 
     @property
     def device(self) -> torch.device:
-        """Where the network lives."""
+        """Device of the network."""
         network: Network = self.network
         return network.vectors.device
 
     def with_network(self, network: Network) -> Self:
-        """The same reading of text, with another network."""
+        """Return the model with another network."""
         return replace(self, network=network)  # type: ignore[type-var] # subclasses are dataclasses
 
     def answer(self, packed: Any) -> Answer:
-        """Packed documents → logits, document vectors and attention, in their order."""
+        """Return logits, document vectors and attention of packed documents, in their order."""
         return self.answer_by_torch(packed)
 
     @torch.no_grad()
     def answer_by_torch(self, packed: Any) -> Answer:
-        """The same from the network that was trained."""
+        """Return the same, computed by torch."""
         self.network.eval()
         corpus = self.tensors(packed, self.device)
         everything = torch.arange(len(corpus), device=self.device)
@@ -68,7 +68,7 @@ class TextModel(ABC):
         return join([_as_answer(run(batch)) for batch in in_batches(corpus, everything)])
 
     def _runner(self, packed: Any) -> Callable[[Any], Output]:
-        """The network on batches of this packed corpus."""
+        """Return a function that runs the network on batches of this packed corpus."""
         network: Network = self.network
         return network
 
@@ -83,23 +83,23 @@ class TextModel(ABC):
         return np.asarray(torch.cat(logits).float().cpu().numpy())
 
     def accuracy(self, packed: Any, targets: NDArray[Any], documents: NDArray[np.int64]) -> float:
-        """Share of some packed documents that the model is right on; of many labels a document, of their cells."""
+        """Return the share of correct documents; for multi-label data, of correct single decisions."""
         return float(rightness(self.answer(packed).logits[documents], targets[documents]).mean())
 
     def logits(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Text → logits: (n_texts, n_classes)."""
+        """Return logits: (n_texts, n_classes)."""
         if not len(texts):
             return np.zeros((0, len(self.labels)), np.float32)
         return np.concatenate([self.answer(packed).logits for packed in self.packs(texts)])
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Text → document vectors, as the last layer sees them: (n_texts, width)."""
+        """Return document vectors, as the last layer sees them: (n_texts, width)."""
         if not len(texts):
             return self.vectors([""])[:0]
         return np.concatenate([self.answer(packed).vectors for packed in self.packs(texts)])
 
     def member_probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Text → probabilities by each member of an ensemble: (members, n_texts, n_classes)."""
+        """Return probabilities of each member of an ensemble: (members, n_texts, n_classes)."""
         answers = [self.answer(packed).member_logits for packed in self.packs(texts)]
         each = [members for members in answers if members is not None]
         if not each:
@@ -107,11 +107,11 @@ class TextModel(ABC):
         return np.stack([self.labels.probabilities(logits) for logits in np.concatenate(each, axis=1)])
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Text → probabilities: (n_texts, n_classes)."""
+        """Return probabilities: (n_texts, n_classes)."""
         return self.labels.probabilities(self.logits(texts))
 
     def summary(self) -> dict[str, Any]:
-        """Facts about the model, for people."""
+        """Return facts about the model, for people."""
         network: Network = self.network
         return {
             "model": self.kind,

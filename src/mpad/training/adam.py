@@ -13,7 +13,7 @@ _ALIGN = 16  # numbers; where each parameter starts, so that products read whole
 
 
 class FlatParameters:
-    """Parameters laid end to end, a row a model: while they are, each is a view of its part.
+    """Parameters laid end to end, one row per model; each parameter is a view of its part.
 
     A step over thirty small tensors costs a millisecond of bookkeeping; over one vector, a tenth of that.
     """
@@ -38,14 +38,14 @@ class FlatParameters:
         self._addresses = [view.data_ptr() for view in self._views]
 
     def places_of(self, chosen: Iterable[nn.Parameter]) -> Tensor:
-        """1 for the numbers of these parameters, 0 for those of the others: (1, numbers)."""
+        """Return 1 for the numbers of these parameters, 0 for the others: (1, numbers)."""
         numbers, parts = {id(parameter) for parameter in chosen}, []
         for parameter, zeros, gap in zip(self.parameters, self._zeros, self._gaps, strict=True):
             parts += [torch.full_like(zeros[:1], float(id(parameter) in numbers)), gap[:1]]
         return torch.cat(parts, dim=1)
 
     def gradient(self) -> Tensor:
-        """The gradients, laid out as the parameters are; no gradient counts as a zero one: (models, numbers)."""
+        """Return the gradients, laid out like the parameters: (models, numbers). A missing gradient is zero."""
         self._bring_back()
         parts: list[Tensor] = []
         for parameter, zeros, gap in zip(self.parameters, self._zeros, self._gaps, strict=True):
@@ -55,14 +55,14 @@ class FlatParameters:
         return torch.cat(parts, dim=1, out=self._gradient)
 
     def _bring_back(self) -> None:
-        """Parameters that somebody has moved, to share them with a process for one, become views again."""
+        """Make parameters views again that were moved, for example to share them with a process."""
         for parameter, view, address in zip(self.parameters, self._views, self._addresses, strict=True):
             if parameter.data_ptr() != address:
                 view.copy_(parameter.detach())
                 parameter.data = view
 
     def release(self) -> None:
-        """Give each parameter memory of its own again."""
+        """Give each parameter its own memory again."""
         for parameter in self.parameters:
             parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
 
@@ -70,7 +70,7 @@ class FlatParameters:
 class Adam:
     """Adam with a learning rate for each model. Stacked models' parameters have a leading axis, a row a model.
 
-    `steps` (models,) counts the steps that each model has taken, the present one included; somebody else advances it.
+    `steps` (models,) counts the steps that each model has taken, including the current one; the caller advances it.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Adam:
         self.m, self.v = [torch.zeros_like(x) for x in shapes], [torch.zeros_like(x) for x in shapes]
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for parameter in (*self._small.parameters, *self._large):
             parameter.grad = None
 
@@ -108,27 +108,27 @@ class Adam:
         adam_step(values, gradients, self.m, self.v, self.rates, self._steps, active)
 
     def changed(self) -> list[Tensor]:
-        """Every tensor that a step changes."""
+        """Return every tensor that a step changes."""
         return [self._small.flat, *[parameter.detach() for parameter in self._large], *self.m, *self.v]
 
     def state(self) -> dict[str, Tensor]:
-        """Moments and learning rates, for a checkpoint."""
+        """Return moments and learning rates, for a checkpoint."""
         moments = {f"{k}.{name}": x for name, part in (("m", self.m), ("v", self.v)) for k, x in enumerate(part)}
         return {**moments, "rates": self.rates}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave, in place."""
+        """Restore what `state` returned, in place."""
         for name, own in self.state().items():
             own.copy_(state[name])
 
     def reset(self, rates: Sequence[float]) -> None:
-        """Begin anew."""
+        """Start again with these learning rates."""
         for x in (*self.m, *self.v):
             x.zero_()
         self.rates.copy_(torch.tensor(list(rates)))
 
     def release(self) -> None:
-        """Give each parameter memory of its own again."""
+        """Give each parameter its own memory again."""
         self.zero_grad()
         self._small.release()
 

@@ -1,7 +1,7 @@
-"""Which documents each step sees: lists of documents → what the network reads.
+"""Batches: lists of documents → what the network reads at each step.
 
-A step's documents are a row for each model, -1 where there is none. Batches are as long as their documents (dynamic),
-or filled up to one of a few static shapes, so that a step can be recorded once and replayed.
+A step has a row of documents per model, padded with -1. Batches are as long as their documents (dynamic), or padded to
+one of a few static shapes, so that a step can be recorded once and replayed.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -33,20 +33,20 @@ class BatchSource(Protocol):
     """Cuts batches out of a corpus, for one model or for several."""
 
     def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
-        """Documents of each step → its inputs, in their order, in recorded shapes where they fit."""
+        """Return the input and shape of each step, in recorded shapes where they fit."""
         ...
 
     def batch(self, given: Any, shape: Hashable) -> tuple[Any, Tensor]:
-        """What the network reads at a step, and the documents of each model: (models, slots), -1 for none."""
+        """Return what the network reads at a step, and the documents of each model: (models, slots), -1 for none."""
         ...
 
     def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
-        """Share each model's documents out over steps of evaluation."""
+        """Distribute each model's documents over evaluation steps."""
         ...
 
 
 def table(parts: Sequence[Sequence[NDArray[np.int64]]], slots: int | None = None) -> Documents:
-    """Lists of documents, for each model and each of its steps → one array."""
+    """Return one array of the documents of each model and step."""
     n_steps = max(len(part) for part in parts)
     slots = slots or max((len(batch) for part in parts for batch in part), default=1)
     documents = np.full((n_steps, len(parts), slots), -1)
@@ -88,7 +88,7 @@ class StaticGraphBatches:
         self._nodes = corpus.document_sizes(everything).cpu().numpy() - self._graphs
 
     def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
-        """All steps of a shape are cut out at once, or as many as memory should hold."""
+        """Cut out all steps of a shape at once, or as many as fit into memory."""
         on_device = _on_device(documents, self._device)
         shapes = self._shapes(documents, recorded)
         cut: dict[int, Step] = {}
@@ -102,20 +102,20 @@ class StaticGraphBatches:
         return [cut[step] for step in range(len(shapes))]
 
     def batch(self, given: Tensor, shape: Hashable) -> tuple[Any, Tensor]:
-        """Views of a step's fields."""
+        """Return views of a step's fields."""
         assert isinstance(shape, BatchShape)
         batch = self.corpus.batch(given, self._models, shape)
         return batch, batch.document
 
     def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
-        """As many documents a step as memory should hold."""
+        """Use as many documents per step as fit into memory."""
         longest = max(len(part) for part in documents)
         mean = float(self._nodes.mean()) if len(self._nodes) else 1.0
         slots = min(_EVALUATED[0], longest, max(1, int(_EVALUATED[1] / max(mean, 1))))
         return table([[part[k : k + slots] for k in range(0, len(part), slots)] for part in documents], slots)
 
     def _shapes(self, documents: Documents, recorded: Iterable[Hashable]) -> list[BatchShape]:
-        """A shape for each step: a recorded one, if it is not much too large."""
+        """Return a shape for each step: a recorded one, if it is not much too large."""
         shapes: list[BatchShape] = []
         known = {shape for shape in recorded if isinstance(shape, BatchShape)}
         asked, there = documents.clip(min=0), documents >= 0
@@ -134,14 +134,14 @@ class StaticGraphBatches:
         return shapes
 
     def shape(self, nodes: int, graphs: int, slots: int) -> BatchShape:
-        """A shape that holds so many and a dummy document, its rows a whole number of units."""
+        """Return a shape with room for these and a dummy document; its rows are a multiple of the unit."""
         graphs = slots + 1 if self._graphs.max(initial=1) == 1 else -(-int(graphs + 1) // 64) * 64
         rows = -(-int(1.06 * nodes + graphs + 1) // _UNIT) * _UNIT
         return BatchShape(rows - graphs, graphs, slots + 1)
 
 
 class StaticSequenceBatches:
-    """Words in their order, or one graph a document, of one model, in static shapes."""
+    """Words in their order, or one graph per document, of one model, in static shapes."""
 
     def __init__(self, corpus: WordTensors | CorpusTensors) -> None:
         self._source = StaticWords(corpus) if isinstance(corpus, WordTensors) else StaticGraphs(corpus)
@@ -149,7 +149,7 @@ class StaticSequenceBatches:
         self._sizes = corpus.document_sizes(torch.arange(len(corpus), device=corpus.device)).cpu().numpy()
 
     def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
-        """Each with room for a dummy document."""
+        """Return steps with room for a dummy document."""
         documents = np.concatenate([documents, np.full((len(documents), 1, 1), -1)], axis=2)
         known: list[Any] = [shape[1] for shape in recorded if shape[0] == documents.shape[2]]  # type: ignore[index]
         shapes = []
@@ -161,11 +161,11 @@ class StaticSequenceBatches:
         return [(given, (documents.shape[2], shape)) for given, shape in zip(inputs, shapes, strict=True)]
 
     def batch(self, given: Tensor, shape: Hashable) -> tuple[Any, Tensor]:
-        """Cut the documents out without asking the device how long they are."""
+        """Cut the documents out without waiting for the device."""
         return self._source.batch(given, shape[1]), given[None]  # type: ignore[index]
 
     def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
-        """Documents of about the same length together."""
+        """Group documents of similar length."""
         (part,), (most, words) = documents, _EVALUATED_WORDS
         part = part[np.argsort(self._sizes[part], kind="stable")]
         number = np.maximum(np.cumsum(self._sizes[part]) // words, np.arange(len(part)) // (most - 1))
@@ -174,7 +174,7 @@ class StaticSequenceBatches:
 
 
 def largest_first(steps: Sequence[Step]) -> list[Step]:
-    """One step of each shape, the largest first: recordings of the others fit into its memory."""
+    """Return one step of each shape, the largest first: recordings of the others fit into its memory."""
     result = {shape: given for given, shape in steps}
 
     def size(shape: Hashable) -> int:
@@ -191,7 +191,7 @@ def _on_device(documents: NDArray[np.int64], device: torch.device) -> Tensor:
 
 
 class Targets:
-    """Targets and weights of each model's documents, found by document."""
+    """Targets and weights of each model's documents."""
 
     def __init__(self, examples: Sequence[Examples]) -> None:
         n = max(len(part.corpus) for part in examples)
@@ -200,7 +200,7 @@ class Targets:
         self.set(examples)
 
     def set(self, examples: Sequence[Examples]) -> None:
-        """Take those of these examples instead, in place."""
+        """Replace them by those of other examples, in place."""
         self._weights.zero_()
         self.documents = [part.documents.cpu().numpy() for part in examples]
         for model, part in enumerate(examples):
@@ -208,7 +208,7 @@ class Targets:
             self._weights[model, part.documents] = part.weights
 
     def look_up(self, documents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Targets, weights, and 1 where there is a document at all: (models, slots) each."""
+        """Return targets, weights, and 1 for real documents: (models, slots) each."""
         real = documents >= 0
         asked = documents.clamp(min=0).long()
         weights = torch.where(real, self._weights.gather(1, asked), 0.0)

@@ -55,7 +55,7 @@ class _Judge:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds."""
+    """Content of a checkpoint."""
 
     fingerprint: str  # of the data and the settings that it belongs to
     seed: int
@@ -122,7 +122,7 @@ def _check_tensor(name: str, tensor: Tensor, wrong: Callable[[str], CheckpointEr
 
 
 class Checkpoint:
-    """Where one model's training is kept, and how it is taken up again."""
+    """File that one model's training is written to and resumed from."""
 
     def __init__(self, path: Path, fingerprint: str, seed: int, saved: Saved | None = None) -> None:
         if saved is not None and saved.fingerprint != fingerprint:
@@ -134,7 +134,7 @@ class Checkpoint:
         self._epoch = 0 if saved is None else saved.epoch  # the last that is on disk
 
     def resume(self, engine: Engine, best: BestWeights, judge: EarlyStopping) -> list[EpochReport]:
-        """Put everything back as it was; what the epochs so far came to."""
+        """Restore the training state; return the reports of the epochs so far."""
         if self._saved is None:
             return []
         tensors = dict(self._saved.tensors)
@@ -180,7 +180,7 @@ def _kinds(tensors: Mapping[str, Tensor]) -> dict[str, tuple[object, ...]]:
 
 
 def fingerprint(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> str:
-    """A digest of what a checkpoint belongs to: what JSON can hold, and arrays by name."""
+    """Return a digest of what a checkpoint belongs to: JSON values, and arrays by name."""
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, value in arrays.items():
         digest.update(f"{name} {value.dtype} {value.shape}".encode())

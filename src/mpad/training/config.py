@@ -1,4 +1,4 @@
-"""How to train, as a value without torch. Its defaults are those of the estimators and of the command line."""
+"""Training settings, without torch. The defaults are those of the estimators and of the command line."""
 
 from dataclasses import dataclass
 from math import cos, pi
@@ -11,7 +11,7 @@ from mpad.errors import InputError
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train: Adam on cross-entropy, the best epoch kept.
+    """Settings of a training: Adam on cross-entropy, the best epoch kept.
 
     schedule: of the learning rate: "constant"; "halving" it every 50 epochs, as the authors' code does; or "cosine",
         down to nothing at `max_epochs`, after a first epoch at half the rate.
@@ -42,7 +42,7 @@ class TrainingConfig:
             raise InputError(f"patience must be at least 1 epoch, or None for no early stopping, not {self.patience}")
 
     def rate_factor(self, epoch: int) -> float:
-        """What the learning rate is multiplied by in that epoch, counted from 1."""
+        """Return the factor of the learning rate in an epoch, counted from 1."""
         if self.schedule == "halving":
             return 0.5 ** ((epoch - 1) // 50)
         if self.schedule == "cosine":

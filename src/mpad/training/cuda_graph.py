@@ -1,4 +1,4 @@
-"""Steps without launch cost: recorded once as a CUDA graph, then replayed. Elsewhere a step simply runs."""
+"""Steps without launch cost: recorded once as a CUDA graph, then replayed. On a CPU a step simply runs."""
 
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -16,7 +16,7 @@ Step = Callable[[Any, Hashable], None]
 
 
 class Captured:
-    """A function of an input and its static shape that changes tensors in place, recorded for each shape.
+    """Function of an input and its static shape that changes tensors in place, recorded once per shape.
 
     `changed` gives all tensors that it changes: recording runs it, and they are as before afterwards. Recordings of one
     `pool` run one after another and share their memory.
@@ -76,7 +76,7 @@ class Pool:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """A collection may free older recordings, and CUDA refuses that while a new one is made."""
+    """Turn off garbage collection, which could free older recordings; CUDA forbids that while recording."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Which device to compute on."""
+"""Choose the device to compute on."""
 
 import torch
 
@@ -6,7 +6,7 @@ from mpad.errors import InputError
 
 
 def find_device(name: str) -> torch.device:
-    """Give the device of that name; "auto" is the GPU where there is one."""
+    """Return the device of that name; "auto" is the GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

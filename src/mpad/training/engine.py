@@ -1,6 +1,6 @@
-"""What trains models, one or several stacked ones: a step and an evaluation, written once.
+"""The training engine: one step and one evaluation, for one model or for several stacked ones.
 
-On a GPU both are recorded as CUDA graphs and replayed; the host only counts, and looks at numbers once an epoch.
+On a GPU both are recorded as CUDA graphs and replayed; the host reads results once per epoch.
 """
 
 import copy
@@ -37,7 +37,7 @@ from mpad.training.task import Batches, Result, Task
 
 
 class Engine:
-    """Trains models epoch by epoch; `stacked` ones as one network, its weights with a leading axis."""
+    """Trainer of one model, or of several stacked into one network whose weights have a leading axis."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Engine:
         return HeldOut(source, examples, self._check, self._pool, self._processes)
 
     def fits(self, task: Task) -> bool:
-        """Whether one more network of the same shape can move into this one's tensors, and use its recordings."""
+        """Return whether another network can use this engine's tensors and recordings."""
         if self._source is None or self.stacked:
             return False
         mine, network = self._tasks[0], task.network
@@ -102,7 +102,7 @@ class Engine:
         )
 
     def adopt(self, task: Task) -> None:
-        """Begin anew with that network's weights and documents."""
+        """Start again with another network's weights and documents."""
         self.network.load_state_dict(task.network.state_dict())
         self._adam.reset([task.config.learning_rate])
         self._counter.seeds.fill_(int(task.config.seed))
@@ -118,7 +118,7 @@ class Engine:
     # ── An epoch ──
 
     def prepare(self, orders: Sequence[Batches]) -> None:
-        """Cut the next epoch's batches out of the corpus; the epoch before may still be running."""
+        """Cut the next epoch's batches out of the corpus; the current epoch may still be running."""
         documents = [
             [known[rows] for rows in order] for order, known in zip(orders, self._training.documents, strict=True)
         ]
@@ -126,20 +126,20 @@ class Engine:
         self.prepared.append(self._batches.steps(table(documents, slots), self.train_step.recordings))
 
     def start(self) -> None:
-        """Pass once over each model's batches, then over its held-out documents; a GPU runs behind."""
+        """Start an epoch: train on each model's batches, then evaluate; a GPU runs asynchronously."""
         self._total.zero_()
         self.pass_over()
         self.evaluate()
 
     def evaluate(self) -> None:
-        """Pass over the held-out documents."""
+        """Evaluate the held-out documents."""
         self.network.eval()
         self._evaluated = [held.evaluate() for held in self._held]
 
     def learn_from(self, examples: Examples, batches: Batches, rows_before: Sequence[int]) -> None:
-        """Learn from some of one model's documents, a step a batch: a window of a corpus that is not in memory.
+        """Train on a window of a corpus that is not in memory, one step per batch.
 
-        `rows_before`: documents of each whole batch that processes before this one have.
+        `rows_before`: documents of each whole batch that earlier processes hold.
         """
         self._training = Targets([examples])
         self._batches = DynamicBatches(examples.corpus)
@@ -150,11 +150,11 @@ class Engine:
             self.train_step(given, shape)
 
     def begin(self) -> None:
-        """Forget the losses of the epoch before."""
+        """Reset the losses for a new epoch."""
         self._total.zero_()
 
     def pass_over(self) -> None:
-        """Learn from each model's batches, once."""
+        """Train on each model's batches, once."""
         self.network.train()
         steps = self.prepared.pop(0)
         if self._pool is not None:
@@ -165,7 +165,7 @@ class Engine:
             self.train_step(given, shape)
 
     def finish(self, documents: int | None = None) -> list[Result]:
-        """Wait for the epoch, of so many documents where windows were learnt from; what came of it, for each model."""
+        """Wait for the epoch to end and return each model's result. `documents`: their number in streamed fits."""
         counts = [max(len(task.examples) if documents is None else documents, 1) for task in self._tasks]
         total = self._processes.sum(self._total.clone())
         train = [loss / n for loss, n in zip(total.tolist(), counts, strict=True)]
@@ -203,35 +203,35 @@ class Engine:
         held.sums += torch.stack(each).sum(-1)
 
     def _by_model(self, logits: Tensor) -> Tensor:
-        """(models, documents, classes)."""
+        """Return logits as (models, documents, classes)."""
         return logits if self.stacked else logits[None]
 
     def _changed(self) -> list[Tensor]:
-        """Every tensor that a step changes."""
+        """Return every tensor that a step changes."""
         averages = [buffer for name, buffer in self.network.named_buffers() if name != "vectors"]
         return [*self._adam.changed(), *averages, self._counter.steps, self._total]
 
     # ── Between epochs ──
 
     def set_learning_rate(self, factor: float) -> None:
-        """Set each model's learning rate to its own times that."""
+        """Multiply each model's learning rate by a factor."""
         rates = torch.tensor([task.config.learning_rate * factor for task in self._tasks], dtype=torch.float64)
         self._adam.rates.copy_(rates)
 
     def state(self) -> dict[str, Tensor]:
-        """All that the next epoch depends on beside its batches, for a checkpoint."""
+        """Return everything that the next epoch depends on except its batches, for a checkpoint."""
         network = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        optimiser = {f"adam.{name}": value for name, value in self._adam.state().items()}
-        return {**network, **optimiser, "steps": self._counter.steps}
+        optimizer = {f"adam.{name}": value for name, value in self._adam.state().items()}
+        return {**network, **optimizer, "steps": self._counter.steps}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave, in place: recorded steps look for it there."""
+        """Restore what `state` returned, in place, because recorded steps read these tensors."""
         self.network.load_state_dict(_within(state, "network."))
         self._adam.load_state(_within(state, "adam."))
         self._counter.steps.copy_(state["steps"])
 
     def close(self) -> None:
-        """Give the models their weights."""
+        """Copy the trained weights into the models."""
         networks = [task.network for task in self._tasks]
         if self._source is None or self.stacked:  # another network may still move into these tensors
             self._adam.release()
@@ -246,7 +246,7 @@ class Engine:
 
 
 def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
-    """The fastest way to train these models here; what the engine before has recorded is used again where it can be."""
+    """Return the fastest engine for these models; reuse the recordings of the previous one if possible."""
     corpus, network = tasks[0].examples.corpus, tasks[0].network
     on_gpu = tasks[0].examples.documents.device.type == "cuda"
     held = [part for task in tasks for part in (task.examples, task.validation, task.watched) if part is not None]
@@ -288,7 +288,7 @@ def _within(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def evaluate(network: Network, examples: Examples) -> tuple[float, float]:
-    """Loss and accuracy; of many labels a document, accuracy is the share of right cells."""
+    """Return loss and accuracy; for multi-label data, accuracy is the share of correct single decisions."""
     logits = torch.cat([network(batch).logits for batch in in_batches(examples.corpus, examples.documents)])
     loss = weighted_loss(logits, examples.targets, examples.weights)
     return float(loss), float(rightness(logits, examples.targets).mean())

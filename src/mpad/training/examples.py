@@ -1,4 +1,4 @@
-"""What the network learns from: documents of a corpus with their targets and weights."""
+"""Examples: documents of a corpus with targets and weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Corpus(Protocol):
     def __len__(self) -> int: ...
 
     def document_sizes(self, documents: Tensor) -> Tensor:
-        """What each of some documents costs, in words: (n,) int64."""
+        """Return the size of some documents, in words: (n,) int64."""
         ...
 
     def take(self, documents: Tensor) -> Any:
@@ -30,7 +30,7 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True)
 class Examples:
-    """Some documents of a corpus, with what the network should say of them."""
+    """Documents of a corpus with their targets."""
 
     corpus: Corpus
     documents: Tensor  # (n,) int64, into the corpus
@@ -58,13 +58,13 @@ def make_examples(
 
 
 def batch_numbers(corpus: Corpus, documents: Tensor) -> NDArray[np.int64]:
-    """Share documents out, in order, over batches of about as many words each: the batch of each."""
+    """Return the batch of each document, in order; batches have about the same number of words."""
     sizes = corpus.document_sizes(documents).cpu().numpy()
     return np.asarray(np.cumsum(sizes) // _EVALUATION_NODES)
 
 
 def in_batches(corpus: Corpus, documents: Tensor) -> Iterator[Any]:
-    """Cut documents, in order, into such batches."""
+    """Cut documents, in order, into batches of about the same number of words."""
     number = batch_numbers(corpus, documents)
     for part in np.split(np.arange(len(number)), np.flatnonzero(np.diff(number)) + 1):
         yield corpus.take(documents[torch.from_numpy(part).to(documents.device)])

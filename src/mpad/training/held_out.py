@@ -1,4 +1,4 @@
-"""Held-out documents of each model that trains, and how well they are classified."""
+"""Evaluation of each model on its held-out documents."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from mpad.training.processes import Processes
 
 
 class HeldOut:
-    """Held-out documents of each model, and how well they are classified."""
+    """Held-out documents of each model, and their evaluation."""
 
     def __init__(
         self, source: BatchSource, examples: Sequence[Examples], check: Any, pool: Pool | None, processes: Processes
@@ -26,14 +26,14 @@ class HeldOut:
         self.set(examples)
 
     def set(self, examples: Sequence[Examples]) -> None:
-        """Take these instead."""
+        """Replace the held-out documents."""
         self.targets.set(examples)
         self._counts = self._processes.sum(self.sums.new_tensor([len(part) for part in examples])).clamp(min=1)
         documents = self.source.held_out(self.targets.documents)
         self._steps = self.source.steps(documents, self._check.recordings)
 
     def evaluate(self) -> Tensor:
-        """Loss and accuracy of each model: (2, models)."""
+        """Return loss and accuracy of each model: (2, models)."""
         self.sums.zero_()
         for given, shape in self._steps:
             self._check(given, shape)

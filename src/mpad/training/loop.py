@@ -20,7 +20,7 @@ from mpad.training.task import Batches, Result, Task, check_together
 
 @dataclass(frozen=True)
 class History:
-    """How training of one model went."""
+    """Record of one model's training."""
 
     reports: list[EpochReport]
     best_epoch: int
@@ -29,7 +29,7 @@ class History:
 
     @property
     def seconds(self) -> float:
-        """From the first epoch to the last, of all models that trained together."""
+        """Seconds of all epochs, for all models that trained together."""
         return sum(report.seconds for report in self.reports)
 
 
@@ -50,10 +50,10 @@ def train_in_turn(
     keep_interrupted: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> Iterator[History]:
-    """Train models, several at once as one stacked model where that is faster; give each as soon as it is done.
+    """Train models, stacked into one on a GPU; yield each history as soon as it is complete.
 
-    A model learns the same whether it trains alone or among others: it has its own order of documents, dropout,
-    batch norm, optimiser, best epoch and patience. Ctrl-C is raised, or with `keep_interrupted` ends training early,
+    A model trains the same alone or stacked: it has its own order of documents, dropout,
+    batch norm, optimizer, best epoch and patience. Ctrl-C is raised, or with `keep_interrupted` ends training early,
     the best weights so far kept; models that it had not come to have no history then. One model alone goes on from
     `checkpoint`, and is kept there after every epoch. The caller's random generators are left as they were. `engine`
     trains them, if one is there already.
@@ -155,13 +155,13 @@ def _epochs(
 def report_of(
     epoch: int, config: TrainingConfig, result: Result, seconds: float, is_best: bool, model: int = 0
 ) -> EpochReport:
-    """What an epoch came to, for people."""
+    """Build the report of an epoch."""
     numbers = result.train_loss, result.loss, result.accuracy, seconds
     return EpochReport(epoch, config.max_epochs, *numbers, is_best, model, result.watched_accuracy)
 
 
 def check_finite(task: Task, result: Result, epoch: int) -> None:
-    """Refuse an epoch whose loss is no number any more."""
+    """Raise if the loss of an epoch is not finite."""
     if isfinite(result.train_loss) and isfinite(result.loss):
         return
     rate = task.config.learning_rate
@@ -180,7 +180,7 @@ def _sizes(task: Task) -> NDArray[np.int64] | None:
 def shuffled_batches(
     n: int, batch_size: int, generator: np.random.Generator, sizes: NDArray[np.int64] | None = None
 ) -> list[NDArray[np.int64]]:
-    """Rows 0 … n − 1 in a fresh random order, cut into batches.
+    """Return rows 0 … n − 1 in a new random order, cut into batches.
 
     With `sizes`, rows are sorted by size within stretches of fifty batches, and the batches then shuffled: rows of a
     batch have about the same size, and still meet others every epoch.

@@ -1,4 +1,4 @@
-"""What is minimised, and what is counted as right."""
+"""Loss and accuracy per document."""
 
 import torch
 from torch import Tensor
@@ -6,7 +6,7 @@ from torch.nn import functional
 
 
 def document_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy of each document: softmax for class numbers, a sigmoid a column for indicators: (…, documents)."""
+    """Return the cross-entropy of each document (…, documents): softmax for class numbers, sigmoids for indicators."""
     if targets.ndim == logits.ndim:
         return functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(-1)
     losses = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
@@ -14,7 +14,7 @@ def document_losses(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def weighted_loss(logits: Tensor, targets: Tensor, weights: Tensor, total: Tensor | None = None) -> Tensor:
-    """Weighted mean of the documents' losses: (), or (models,).
+    """Return the weighted mean of the documents' losses: (), or (models,).
 
     `total` is the sum of all weights, where these documents are a share of a batch that several processes see.
     """
@@ -23,7 +23,7 @@ def weighted_loss(logits: Tensor, targets: Tensor, weights: Tensor, total: Tenso
 
 
 def rightness(logits: Tensor, targets: Tensor) -> Tensor:
-    """1 for a right document; of many labels a document, the share of right cells: (…, documents)."""
+    """Return 1 for a correct document, or the share of correct decisions if multi-label: (…, documents)."""
     if targets.ndim == logits.ndim:
         return ((logits > 0) == (targets > 0.5)).float().mean(-1)
     return (logits.argmax(-1) == targets).float()

@@ -31,18 +31,18 @@ class ProcessGone(MPADError):
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes of a training, and which of them this one is."""
+    """Number of processes of a training, and the rank of this one."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that writes."""
+        """True for the process that writes."""
         return self.rank == 0
 
     def share(self, n: int) -> range:
-        """Which of n things are this process's: a run of them."""
+        """Return the range of n items that belongs to this process."""
         return range(self.rank * n // self.size, (self.rank + 1) * n // self.size)
 
     def sum(self, x: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class Processes:
             parameter.grad = part.view(parameter.shape)
 
     def share_batches(self, network: N) -> N:
-        """Let batch norms use the rows of all processes; kernels know only those of one, so the plain forwards run."""
+        """Let batch norms use the rows of all processes. Kernels see only one process, so plain forwards run."""
         kernels.accelerate(network, False)
         _replace(network, BatchNorm, _SharedBatchNorm)
         return network
@@ -72,7 +72,7 @@ class Processes:
         _replace(network, _SharedBatchNorm, BatchNorm)
 
     def wait(self) -> None:
-        """Go on when all have come here."""
+        """Wait for the other processes."""
         self.sum(torch.zeros(1, device=_device_of_sums()))
 
 
@@ -101,7 +101,7 @@ class _SharedBatchNorm(BatchNorm):
     """Batch norm over the rows of all processes."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """(rows, width) → the same."""
+        """Normalize (rows, width) by the rows of all processes."""
         if not self.training or self.running_mean is None or self.running_var is None:
             return super().forward(input)
         total: Callable[[Tensor], Tensor] = _Sum.apply
@@ -133,7 +133,7 @@ def _told() -> Iterator[None]:
 
 
 def launched() -> bool:
-    """Whether torchrun, or something like it, has started several processes."""
+    """Return whether torchrun, or a similar launcher, has started several processes."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

@@ -1,4 +1,4 @@
-"""What training says of itself: one report an epoch, to any sink."""
+"""Progress of a training: one report per epoch, sent to any sink."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class EpochReport:
-    """How one epoch went. Without validation documents, accuracy and loss are the training ones."""
+    """Result of one epoch. Without validation documents, accuracy and loss are those of training."""
 
     epoch: int  # from 1
     max_epochs: int
@@ -27,11 +27,11 @@ Sink = Callable[[EpochReport], None]
 
 
 def silent(report: EpochReport) -> None:
-    """Say nothing."""
+    """Ignore a report."""
 
 
 def bar_columns(name: str) -> tuple[Any, ...]:
-    """A bar's parts: name, bar, how many of how many, what was said last, time left."""
+    """Return a bar's columns: name, bar, counts, last message, remaining time."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     said = TextColumn("{task.fields[said]}")
@@ -39,7 +39,7 @@ def bar_columns(name: str) -> tuple[Any, ...]:
 
 
 def wants_bar(verbose: bool | Literal["auto"]) -> bool:
-    """Whether to show progress; "auto": where somebody looks on, at a terminal or in a notebook."""
+    """Return whether to show progress; "auto": on a terminal or in a notebook."""
     if verbose != "auto":
         return verbose
     from rich.console import Console
@@ -49,7 +49,7 @@ def wants_bar(verbose: bool | Literal["auto"]) -> bool:
 
 
 def with_bar(items: Iterable[Item], name: str, total: int, shown: bool) -> Iterator[Item]:
-    """Give items with a bar over them, on a terminal and in notebooks; elsewhere a line when all are there."""
+    """Yield items with a progress bar, on a terminal and in notebooks; elsewhere print one line at the end."""
     from rich.console import Console
     from rich.progress import Progress
 

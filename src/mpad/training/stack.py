@@ -12,7 +12,7 @@ from mpad.network import Network
 
 
 def stack_models(models: Sequence[Network]) -> Network:
-    """One model that computes all of them side by side, each on its own rows.
+    """Return one model that computes several, each on its own rows; weights get a leading axis.
 
     Models may differ in their weights and their dropout rates, not in their shape. Fixed word vectors that are the
     same in all of them are kept once.
@@ -28,8 +28,8 @@ def stack_models(models: Sequence[Network]) -> Network:
             for key in module._parameters:
                 if key != "vectors" and module._parameters[key] is not None:
                     value = torch.stack([other._parameters[key].detach() for other in own])  # type: ignore[union-attr]
-                    learnt = module._parameters[key].requires_grad
-                    module._parameters[key] = nn.Parameter(value, requires_grad=learnt)
+                    trained = module._parameters[key].requires_grad
+                    module._parameters[key] = nn.Parameter(value, requires_grad=trained)
             for key in module._buffers:
                 if key != "vectors" and module._buffers[key] is not None:
                     module._buffers[key] = torch.stack([other._buffers[key] for other in own])  # type: ignore[misc]
@@ -54,7 +54,7 @@ def _stacked_vectors(models: Sequence[Network]) -> Tensor:
 
 
 def unstack_models(stacked: Network, models: Sequence[Network]) -> None:
-    """Give each model its own weights back."""
+    """Copy each model's weights back into it."""
     with torch.no_grad():
         states = stacked.state_dict()
         for number, model in enumerate(models):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class EarlyStopping:
-    """Which epoch of one model is best: the highest validation accuracy; among equals, the lowest loss.
+    """Best epoch of one model: the highest validation accuracy, then the lowest loss.
 
     Where the last epoch is kept whatever it comes to, each is the best so far.
     """
@@ -35,21 +35,21 @@ class EarlyStopping:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether accuracy has not risen for `patience` epochs."""
+        """True if accuracy has not risen for `patience` epochs."""
         return self._patience is not None and self._waited >= self._patience
 
     def state(self) -> dict[str, Any]:
-        """What has been seen so far, as JSON holds it."""
+        """Return the state as JSON values."""
         return {"score": self._score, "epoch": self.epoch, "waited": self._waited}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what `state` returned."""
         self._score = None if state["score"] is None else (float(state["score"][0]), float(state["score"][1]))
         self.epoch, self._waited = int(state["epoch"]), int(state["waited"])
 
 
 class BestWeights:
-    """Keeps the best weights of a model, or of each of several stacked ones."""
+    """Best weights of a model, or of each of several stacked ones."""
 
     def __init__(self, network: nn.Module, stacked: bool) -> None:
         self._network, self._stacked = network, stacked
@@ -68,16 +68,16 @@ class BestWeights:
                 self._kept[name][model].copy_(value[model])
 
     def state(self) -> dict[str, Tensor]:
-        """The best weights so far; nothing where there are none."""
+        """Return the best weights so far, if any."""
         return dict(self._kept or {})
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take these for the best so far."""
+        """Restore what `state` returned."""
         own = self._network.state_dict()
         self._kept = {name: value.to(own[name].device) for name, value in state.items()}
 
     def restore(self) -> None:
-        """Give the network its best weights back."""
+        """Copy the best weights into the network."""
         if self._kept is not None:
             with torch.no_grad():
                 self._network.load_state_dict(self._kept)

@@ -74,5 +74,5 @@ def train_stream(
         best.restore()
         engine.close()
     if not reports:
-        raise NotFinite("nothing was learnt: there was no epoch")
+        raise NotFinite("training stopped before the first epoch finished")
     return History(reports, stopping.epoch, interrupted)

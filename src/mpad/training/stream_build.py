@@ -40,7 +40,7 @@ MOST_WORDS = 200_000  # words that the vocabulary keeps
 
 @dataclass(frozen=True)
 class Counts:
-    """What the first pass learns of a corpus, or of a piece of it."""
+    """Counts of the first pass over a corpus, or over a piece of it."""
 
     documents: int
     words: Counter[str]
@@ -50,7 +50,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts become packed graphs and targets."""
+    """Settings that turn texts into packed graphs and targets."""
 
     tokenizer: Tokenizer
     sentences: bool
@@ -60,7 +60,7 @@ class Reading:
     shard_size: int  # documents
 
     def digest(self) -> str:
-        """All that a shard hangs on beside its piece."""
+        """Return a digest of everything that a shard depends on except its piece."""
         facts = [_FORMAT, self.tokenizer.name, self.sentences, asdict(self.graph), self.shard_size]
         held = hashlib.blake2b(json.dumps([*facts, self.labels.to_json()], sort_keys=True).encode(), digest_size=16)
         held.update("\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass"))
@@ -88,7 +88,7 @@ def count_corpus(
 
 
 def corpus_labels(counts: Counts) -> Labels:
-    """The classes of a corpus."""
+    """Return the classes of a corpus."""
     known = as_numbers(as_labels(list(counts.labels)).tolist() if counts.labels else [])
     if len(known) < 2:
         raise InputError(

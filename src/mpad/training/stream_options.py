@@ -1,4 +1,4 @@
-"""How a corpus that does not fit into memory is read, as a value."""
+"""Settings for reading a corpus that does not fit into memory."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ def _cache() -> Path:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Where packed graphs are kept, by how many processes they are made, and how they are read.
+    """Cache folder, number of processes, and reading order of a streamed corpus.
 
     cache: a folder for packed graphs, about twice as large as the text; it can be removed at any time. Of several
         machines, one that all see.
@@ -36,7 +36,7 @@ class StreamOptions:
         object.__setattr__(self, "cache", Path(self.cache))
 
     def lanes_of(self, processes: int) -> int:
-        """How many lanes there are where so many processes train."""
+        """Return the number of lanes for a number of processes."""
         lanes = processes if self.lanes is None else self.lanes
         if lanes < 1 or lanes % processes:
             raise InputError(f"lanes must be a multiple of the {processes} processes that train, not {lanes}")

@@ -50,7 +50,7 @@ def write_shard(path: Path, graphs: PackedGraphs, targets: NDArray[Any], hashes:
 
 
 def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in one or two bytes each, where that holds them; most graphs have few nodes and small counts."""
+    """Return the numbers in one or two bytes each if they fit; most graphs have few nodes and small counts."""
     highest = array.max(initial=0)
     for kind in (np.uint8, np.uint16):
         if highest <= np.iinfo(kind).max and array.min(initial=0) >= 0:
@@ -61,7 +61,7 @@ def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_shard(shard: Shard) -> tuple[PackedGraphs, NDArray[Any]]:
-    """Documents and their targets."""
+    """Return documents and their targets."""
     try:
         with safe_open(shard.path, framework="numpy") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys() if name != _HASHES}  # noqa: SIM118, no dict
@@ -89,18 +89,18 @@ def read_hashes(shard: Shard) -> NDArray[np.uint64]:
 
 
 def read_shards(shards: Sequence[Shard]) -> tuple[PackedGraphs, NDArray[Any]]:
-    """Those of several, behind one another."""
+    """Read several shards, one after another."""
     parts = [read_shard(shard) for shard in shards]
     return concatenate([graphs for graphs, _ in parts]), np.concatenate([targets for _, targets in parts])
 
 
 def write_list(path: Path, shards: Sequence[Shard]) -> None:
-    """Say which shards a piece of a corpus became, once all of them are there."""
+    """Record the shards of a piece of a corpus, once all of them are written."""
     write_file(path, json.dumps([[shard.path.name, shard.documents] for shard in shards]).encode(), private=True)
 
 
 def read_list(path: Path) -> list[Shard] | None:
-    """Those shards; None where they are not all there."""
+    """Return the shards of a piece; None if some are missing."""
     try:
         listed = [Shard(path.with_name(str(name)), int(n)) for name, n in json.loads(path.read_bytes())]
     except (OSError, ValueError, TypeError):

@@ -60,12 +60,12 @@ class ShardedCorpus:
 
     @property
     def copies(self) -> int:
-        """Documents whose text already appeared in an earlier document."""
+        """Count documents whose text appeared in an earlier one."""
         hashes = np.concatenate(self._hashes) if self.shards else np.zeros(0, np.uint64)
         return len(hashes) - len(np.unique(hashes))
 
     def held_out_documents(self) -> tuple[PackedGraphs, NDArray[Any]]:
-        """All documents that are held out."""
+        """Return all held-out documents."""
         graphs, targets = [], []
         for number, shard in enumerate(self.shards):
             chosen = np.flatnonzero(self.held(number))
@@ -79,11 +79,11 @@ class ShardedCorpus:
         return concatenate(graphs), np.concatenate(targets)
 
     def rounds(self, epoch: int) -> int:
-        """How many windows an epoch has."""
+        """Return the number of windows of an epoch."""
         return max(len(deal) for deal in self._deal(epoch))
 
     def windows(self, epoch: int, batch_size: int, mine: Sequence[int], most: int | None = None) -> Iterator[Window]:
-        """An epoch of the lanes `mine`: windows in their order; `most` documents at most, of all lanes together."""
+        """Yield the windows of an epoch for the lanes `mine`, in order; `most` limits the documents of all lanes."""
         deals = self._deal(epoch)
         seen = 0
         for turn in range(self.rounds(epoch)):
@@ -106,12 +106,12 @@ class ShardedCorpus:
                 return
 
     def sample(self, most: int) -> tuple[PackedGraphs, Rows]:
-        """Some documents that are learnt from, of shards drawn at random: graphs, and which of them."""
+        """Some training documents of randomly drawn shards: graphs, and which of them."""
         order = np.random.default_rng([self.seed, _DEAL]).permutation(len(self.shards)).tolist()
         total = np.cumsum([self.shards[number].documents for number in order])
         chosen = order[: 1 + int(np.searchsorted(total, most))]
-        learnt = ~np.concatenate([self.held(number) for number in chosen])
-        return read_shards([self.shards[number] for number in chosen])[0], np.flatnonzero(learnt)
+        trained = ~np.concatenate([self.held(number) for number in chosen])
+        return read_shards([self.shards[number] for number in chosen])[0], np.flatnonzero(trained)
 
     def _deal(self, epoch: int) -> list[list[list[int]]]:
         """Shards of each lane, in groups that make up a window."""
@@ -130,8 +130,8 @@ class ShardedCorpus:
         return sum(self.shards[number].documents for number in group)
 
     def _rows(self, group: Sequence[int], epoch: int, turn: int, lane: int) -> Rows:
-        """Rows of a lane's window that are learnt from, shuffled."""
+        """Return the training rows of a lane's window, shuffled."""
         if not group:
             return np.zeros(0, np.int64)
-        learnt = np.flatnonzero(~np.concatenate([self.held(number) for number in group]))
-        return np.random.default_rng([self.seed, _ORDER, epoch % 2**32, turn, lane]).permutation(learnt)
+        trained = np.flatnonzero(~np.concatenate([self.held(number) for number in group]))
+        return np.random.default_rng([self.seed, _ORDER, epoch % 2**32, turn, lane]).permutation(trained)

@@ -1,4 +1,4 @@
-"""What is to be trained, and how."""
+"""Tasks: a network, its examples, and how to train it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Batches = Sequence[NDArray[np.int64]]  # of one model's epoch: rows of its examp
 
 @dataclass(frozen=True)
 class Result:
-    """What an epoch came to, of one model."""
+    """Result of an epoch for one model."""
 
     train_loss: float
     loss: float
@@ -37,7 +37,7 @@ class Result:
 
 
 def check_together(tasks: Sequence[Task]) -> None:
-    """Models that train together share their batches' size, their epochs and their schedule."""
+    """Raise if models that train together differ in batch size, epochs or schedule."""
     if not tasks:
         raise InputError("nothing to train: no tasks were given")
     for name in ("max_epochs", "batch_size", "schedule", "weight_decay"):
