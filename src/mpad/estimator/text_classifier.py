@@ -343,8 +343,8 @@ class TextClassifier(_Estimator, ABC):
     def predict_proba(self, X: Iterable[str], *, return_std: bool = False) -> Any:
         """Return the probability of each class: (n, n_classes).
 
-        With `return_std` and several members, also return the standard deviation over the members (n, n_classes): how much
-        another training would change the prediction. It is 0 if the linear part predicts alone.
+        With `return_std` and several members, also return the standard deviation over the members (n, n_classes): how
+        much another training would change the prediction. It is 0 if the linear part predicts alone.
         """
         check_is_fitted(self)
         texts = as_texts(X)

@@ -120,20 +120,20 @@ _FAST: dict[type[nn.Module], type[nn.Module]] = {
 
 
 def adam_step(
-    parameters: list[Tensor], gradients: list[Tensor], moments: list[list[Tensor]], rates: Tensor, steps: Tensor,
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    moments: list[list[Tensor]],
+    rates: Tensor,
+    steps: Tensor,
     active: Tensor,
-) -> bool:  # fmt: skip
-    """Take a step of Adam with a backend; return False if none supports these tensors."""
+) -> bool:
+    """Take a step of Adam for several models in Triton; return False if it does not support these tensors."""
     everything = *parameters, *gradients, *moments[0], *moments[1]
-    if parameters[0].is_cuda:
-        if not cuda.takes(*everything):
-            return False
-        from mpad.kernels.cuda import adam as backend
-    else:
-        if not cpu.takes(*everything) or not all(x.is_contiguous() for x in (*parameters, *moments[0], *moments[1])):
-            return False
-        from mpad.kernels.cpu import adam as backend  # type: ignore[no-redef]
-    backend.adam_step(parameters, gradients, moments[0], moments[1], rates, steps, active)
+    if not parameters[0].is_cuda or not cuda.takes(*everything):
+        return False
+    from mpad.kernels.cuda.adam import adam_step
+
+    adam_step(parameters, gradients, moments[0], moments[1], rates, steps, active)
     return True
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from mpad import kernels
 
@@ -105,7 +106,7 @@ class Adam:
             values.append(parameter.detach().view(self._n, -1))
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             gradients.append(gradient.reshape(self._n, -1))
-        adam_step(values, gradients, self.m, self.v, self.rates, self._steps, active)
+        adam_step(values, gradients, [self.m, self.v], self.rates, self._steps, active)
 
     def changed(self) -> list[Tensor]:
         """Return every tensor that a step changes."""
@@ -135,19 +136,21 @@ class Adam:
 
 @torch.no_grad()
 def adam_step(
-    parameters: list[Tensor], gradients: list[Tensor], m: list[Tensor], v: list[Tensor],
-    rates: Tensor, steps: Tensor, active: Tensor,
-) -> None:  # fmt: skip
-    """Update x ← x − rate · m̂ / (√v̂ + ε), with m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g², m̂ = m / (1 − β₁ᵗ) etc.
-
-    x, g, m, v: (models, numbers) each; rates, steps t (this one counted), active: (models,). Inactive models stay.
-    """
-    if kernels.adam_step(parameters, gradients, [m, v], rates, steps, active):
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    moments: list[list[Tensor]],
+    rates: Tensor,
+    steps: Tensor,
+    active: Tensor,
+) -> None:
+    """Take a step of Adam for the active models: parameters, gradients and moments are (models, numbers) each."""
+    if kernels.adam_step(parameters, gradients, moments, rates, steps, active):
         return
-    takes = active.to(rates.dtype)[:, None]
-    t = steps.clamp(min=1).to(rates.dtype)[:, None]  # a model that has not begun is not active
-    for x, g, first, second in zip(parameters, gradients, m, v, strict=True):
-        first += takes * (1 - BETA1) * (g - first)
-        second += takes * (1 - BETA2) * (g * g - second)
-        root = torch.sqrt(second / (1 - BETA2**t)) + EPSILON
-        x -= takes * rates[:, None] * first / (1 - BETA1**t) / root
+    for model, (rate, step, takes_step) in enumerate(zip(rates.tolist(), steps.tolist(), active.tolist(), strict=True)):
+        if takes_step:
+            x, g, m, v = ([x[model] for x in xs] for xs in (parameters, gradients, *moments))
+            counts = [torch.tensor(float(step - 1), device=rates.device) for _ in parameters]  # torch adds 1
+            adam(
+                x, g, m, v, [], counts, fused=True, amsgrad=False, beta1=BETA1, beta2=BETA2, lr=rate, weight_decay=0.0,
+                eps=EPSILON, maximize=False,
+            )  # fmt: skip
