@@ -104,7 +104,7 @@ def test_a_model_without_its_transformer_says_so(folder, monkeypatch, tmp_path, 
     (folder / "config.json").write_text(json.dumps({**config, "features": {**config["features"], "name": "minilm"}}))
     reseal(folder)
     with monkeypatch.context() as patch:
-        contextual._folder.cache_clear()
+        contextual._find_folder.cache_clear()
         patch.setattr(contextual, "find_spec", lambda name: None)
         with pytest.raises(MissingExtra, match="'minilm' is needed here: pip install"):
             runtime.load(folder).predict(NEW)

@@ -24,7 +24,7 @@ from mpad.model import MPAD
 from mpad.network import Network
 from mpad.pipeline.document_model import DocumentModel, calibrate
 from mpad.pipeline.text_model import TextModel
-from mpad.text.contextual import WORDS, Transformer, chosen_transformer
+from mpad.text.contextual import WORDS, Transformer, as_transformer
 from mpad.text.distilled import AUTO
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
@@ -244,7 +244,7 @@ class MPADClassifier(TextClassifier):
 
     @property
     def _transformer(self) -> Transformer | None:
-        return chosen_transformer(self.features)
+        return as_transformer(self.features)
 
     @property
     def _members(self) -> int:

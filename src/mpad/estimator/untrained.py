@@ -42,8 +42,8 @@ def untrained_model(
     warn_of_words(texts, corpus, tokenizer)
     others = learn_vocabulary(also, tokenizer)[0].words if len(also) and not estimator._learns_vectors else ()
     source = texts if vectors_from is None else [texts[row] for row in vectors_from]
-    model = model_of_words(estimator, tokenizer, learnt.extended(others), labels, seed, source)
-    return model, model.packed(corpus.with_vocabulary_grown(len(learnt), len(model.vocabulary)), texts)
+    model = model_of_words(estimator, tokenizer, learnt.with_words(others), labels, seed, source)
+    return model, model.packed(corpus.shift_spare_rows(len(learnt), len(model.vocabulary)), texts)
 
 
 def model_of_words(

@@ -25,7 +25,7 @@ from mpad.inference.ensemble import Ensemble, make_network
 from mpad.inference.network import Network
 from mpad.linear.potentials import Potentials
 from mpad.storage.model_folder import VECTORS, ModelFiles, open_model, read_network
-from mpad.text.contextual import Transformer, runs
+from mpad.text.contextual import Transformer, chunk_texts
 from mpad.text.tokenizer import Tokenizer, saved_tokenizer
 from mpad.text.vocabulary import Vocabulary
 
@@ -59,7 +59,7 @@ class Pipeline:
         """The same, in as many parts as the spare rows ask for."""
         checked = as_texts(texts)
         if self.transformer is not None:
-            return map(self.pack, runs(checked))
+            return map(self.pack, chunk_texts(checked))
         parts = self.vocabulary.encode_parts(checked, self.tokenizer, self.network.config.hierarchical)
         return (build_graphs(corpus, self.graph_config) for _, corpus in parts)
 
