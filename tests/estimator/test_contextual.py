@@ -132,7 +132,7 @@ def test_weights_add_up(fitted):
     document = trace_document(fitted.model_, NEW[0])
     faded = replace(document.graphs, features=np.zeros_like(document.graphs.features))
     linear = fitted.model_.potentials
-    empty = linear.added_to(fitted.model_.network_logits(faded, np.arange(1))[0], linear.constant)
+    empty = linear.add_network(fitted.model_.network_logits(faded, np.arange(1))[0], linear.constant)
     whole = fitted.model_.answer(document.graphs).logits[0]
     column = fitted.classes_.tolist().index(explanation.label)
     grown = (whole[column] - whole[1 - column]) - (empty[column] - empty[1 - column])

@@ -280,11 +280,20 @@ class MPADClassifier(TextClassifier):
     ) -> TextModel:
         model = trained_model(model, tasks)
         assert isinstance(model, DocumentModel)
-        if fitted.counts is None:
+        if fitted.part_weights is None:
             scale_logits(model.network, 1 / (fitted.temperature or 1.0))
             return model
         labels, words = len(model.labels), model.vocabulary.words
-        known = data.targets, data.weights, labels, words, _linear_vectors(model), fitted.counts, seed, data.groups
+        known = (
+            data.targets,
+            data.weights,
+            labels,
+            words,
+            _linear_vectors(model),
+            fitted.part_weights,
+            seed,
+            data.groups,
+        )
         return replace(model, potentials=refit_linear_part(data.packed, *known))
 
     @property

@@ -30,8 +30,8 @@ def with_potentials(network: Answer, potentials: Potentials | None, graphs: Pack
     members = network.member_logits
     return replace(
         network,
-        logits=potentials.added_to(network.logits, linear),
-        member_logits=None if members is None else potentials.added_to(members, linear),
+        logits=potentials.add_network(network.logits, linear),
+        member_logits=None if members is None else potentials.add_network(members, linear),
     )
 
 

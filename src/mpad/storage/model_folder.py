@@ -247,7 +247,7 @@ class ModelFolder:
     def potentials(self, tensors: Arrays) -> Potentials | None:
         """Take the linear part out of the tensors, if there is one."""
         try:
-            return Potentials.taken_from(tensors, tensors[VECTORS])
+            return Potentials.from_tensors(tensors, tensors[VECTORS])
         except InputError as error:
             raise self.files.damaged(WEIGHTS, str(error)) from None
 
