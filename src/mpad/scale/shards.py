@@ -10,10 +10,9 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from mpad.data.readers import KNOWN_NAMES, text_cell, text_column
-from mpad.data.tables import Absent, Table, kind_of, open_table
+from mpad.data.readers import KNOWN_NAMES, find_text_column, read_text
+from mpad.data.tables import Absent, Table, kind_of, open_parquet, open_table, parquet_errors
 from mpad.errors import DataFileError
-from mpad.files.archives import streams, unpacked
 from mpad.files.atomic import replacing
 from mpad.scale.answers import Answerer
 from mpad.scale.predictor import arrow_columns, arrow_fields, as_filled
@@ -78,29 +77,19 @@ def count_rows(out: Path) -> int:
 
 
 def _parquet(path: Path, text: str | None) -> Shard:
-    def wrong(error: Exception) -> DataFileError:
-        said = " ".join(str(error).split())[:200]
-        return DataFileError(f"{path}: not a Parquet file that can be read: {said}")
-
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         try:
-            with file:
+            with parquet_errors(path), file:
                 for batch in file.iter_batches(ROWS, use_threads=False):
                     yield batch, as_filled(batch.column(text_at).to_pylist(), schema.names[text_at])
         except UnicodeDecodeError:
             raise DataFileError(f"{path}: column '{schema.names[text_at]}' holds bytes that are not UTF-8") from None
-        except (pyarrow.ArrowException, OSError) as error:
-            raise wrong(error) from None
 
-    source = path if streams(path) and path.suffix.lower() == ".parquet" else pyarrow.BufferReader(unpacked(path))
-    try:
-        # without pre-buffering, and with a buffer, pages are read one by one, not whole columns of a row group
-        file = pyarrow.parquet.ParquetFile(source, pre_buffer=False, buffer_size=_READ_BUFFER)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise wrong(error) from None
+    # Without pre-buffering, and with a buffer, pages are read one by one, not whole columns of a row group.
+    file = open_parquet(path, streamed=True, pre_buffer=False, buffer_size=_READ_BUFFER)
     schema = file.schema_arrow
     types = {column.name: str(column.type) for column in schema}
-    text_at = text_column(Table(path, schema.names, iter(()), "row", types), text)
+    text_at = find_text_column(Table(path, schema.names, iter(()), "row", types), text)
     return Shard(path, schema, batches(), file.metadata.num_rows)
 
 
@@ -113,7 +102,7 @@ def _table(path: Path, text: str | None) -> Shard:
     table = opened()
     if not table.names:
         return Shard(path, pyarrow.schema([("text", pyarrow.string())]), iter(()))
-    text_at = text_column(table, text)
+    text_at = find_text_column(table, text)
     if kind_of(path) in _OF_STRINGS:
         types: list[Any] = [pyarrow.string()] * len(table.names)
     else:  # a type is that of all its cells: the file is read twice, which costs little beside answering
@@ -124,7 +113,7 @@ def _table(path: Path, text: str | None) -> Shard:
 
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         while chunk := list(islice(table.rows, ROWS)):
-            texts = [text_cell(table, number, row[text_at], text_at) for number, row in chunk]
+            texts = [read_text(table, number, row[text_at], text_at) for number, row in chunk]
             columns = _columns(chunk, len(types))
             columns[text_at] = texts
             try:
