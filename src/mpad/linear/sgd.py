@@ -27,7 +27,7 @@ _SMALLEST_ALPHA = 1e-6  # lower bound of the penalty 1 / documents, which matche
 
 
 class StreamedSVM:
-    """A linear SVM per class, fitted window by window; held-out documents are not in `Window.batches`."""
+    """A linear SVM per class, fitted window by window without the held-out documents."""
 
     def __init__(self, known: Known, n_classes: int, multilabel: bool, documents: int, seed: int) -> None:
         self._known, self._n_classes, self._multilabel = known, n_classes, multilabel

@@ -1,4 +1,4 @@
-"""A data file → record batches with all its columns, streamed; with the answers, → one Parquet file, written whole."""
+"""Stream a data file as record batches with all columns, and write them with predictions to one Parquet file."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,32 +17,32 @@ from mpad.files.atomic import replacing
 from mpad.scale.answers import Answerer
 from mpad.scale.predictor import arrow_columns, arrow_fields, as_filled
 
-ROWS = 2048  # that are answered together
-_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # of a row group that is written: whichever comes first
-_KEY = b"mpad"  # of the schema's metadata: what the file was made from
+ROWS = 2048  # per batch
+_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # upper bounds of a row group that is written
+_KEY = b"mpad"  # in the schema's metadata, with the key of the input
 _OF_STRINGS = (".csv", ".tsv", ".tab", ".txt")
 _READ_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A file that is being read: its columns, and a few thousand rows at a time with their texts."""
+    """An open data file: its schema, and batches of rows with their texts."""
 
     path: Path
     schema: pyarrow.Schema
     batches: Iterator[tuple[pyarrow.RecordBatch, list[str]]]
-    rows: int | None = None  # where the file says how many there are
+    rows: int | None = None  # if the file has their number
 
 
 def open_shard(path: Path, text: str | None) -> Shard:
-    """Open a file; `text` names the column, where a guess would be wrong. Memory does not grow with the file."""
+    """Open a file; `text` names the column if it cannot be guessed. Memory does not grow with the file."""
     if kind_of(path) == ".parquet":
         return _parquet(path, text)
     return _table(path, text)
 
 
 def write_answers(shard: Shard, answerer: Answerer, out: Path, key: str) -> int:
-    """Write the shard's rows with their answers, in their order; how many there were. The file appears when whole."""
+    """Write the shard's rows with their predictions, in order and atomically; return their number."""
     fields = [*shard.schema, *arrow_fields(answerer, shard.schema.names)]
     schema = pyarrow.schema(fields, {**(shard.schema.metadata or {}), _KEY: key.encode()})
     rows, held = 0, 0
@@ -63,7 +63,7 @@ def write_answers(shard: Shard, answerer: Answerer, out: Path, key: str) -> int:
 
 
 def read_key(out: Path) -> str | None:
-    """What a file says that it was made from; None where it is none of ours."""
+    """Return the key of the input that a file was made from; None if the file is not ours."""
     try:
         metadata = pyarrow.parquet.read_schema(out).metadata or {}
     except (pyarrow.ArrowException, OSError):
@@ -72,7 +72,7 @@ def read_key(out: Path) -> str | None:
 
 
 def count_rows(out: Path) -> int:
-    """How many rows a file of ours has."""
+    """Return the number of rows of a file of ours."""
     return int(pyarrow.parquet.read_metadata(out).num_rows)
 
 
@@ -94,7 +94,7 @@ def _parquet(path: Path, text: str | None) -> Shard:
 
 
 def _table(path: Path, text: str | None) -> Shard:
-    """Rows of CSV, JSON lines and the like, by the rules of `mpad.data.tables`."""
+    """Open CSV, JSON lines and other tables that are not Parquet, by the rules of `mpad.data.tables`."""
 
     def opened() -> Table:
         return open_table(path, [] if text is None else [text], KNOWN_NAMES, streamed=True)
@@ -105,7 +105,7 @@ def _table(path: Path, text: str | None) -> Shard:
     text_at = find_text_column(table, text)
     if kind_of(path) in _OF_STRINGS:
         types: list[Any] = [pyarrow.string()] * len(table.names)
-    else:  # a type is that of all its cells: the file is read twice, which costs little beside answering
+    else:  # a column's type depends on all its cells, so the file is read twice; predicting takes much longer
         types, table = _types(table), opened()
     types[text_at] = pyarrow.string()
     written = [pyarrow.string() if kind is None else kind for kind in types]
@@ -126,7 +126,7 @@ def _table(path: Path, text: str | None) -> Shard:
 
 
 def _types(table: Table) -> list[Any]:
-    """The type of each column over all rows; None where its cells have no type in common."""
+    """Return the type of each column over all rows; None if its cells have no common type."""
     types: list[Any] = [pyarrow.null()] * len(table.names)
     while chunk := list(islice(table.rows, ROWS)):
         for at, cells in enumerate(_columns(chunk, len(types))):
@@ -147,10 +147,10 @@ def _columns(chunk: Iterable[tuple[int, Sequence[Any]]], n: int) -> list[Sequenc
 
 
 def _array(cells: Sequence[Any], kind: Any) -> Any:
-    """Cells as a column; as JSON where they have no type in common."""
+    """Return cells as an Arrow array; as JSON if they have no common type."""
     if kind is None:
         return pyarrow.array([None if cell is None else json.dumps(cell, default=str) for cell in cells], "string")
     try:
         return pyarrow.array(cells, kind)
-    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot write
+    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot encode
         return pyarrow.array([cell.encode("utf-8", "replace").decode() for cell in cells], kind)
