@@ -188,7 +188,7 @@ def _mistakes(model: DocumentModel, judged: Judged, most: int) -> str:
     sure = judged.probabilities.max(1)
     wrong = sorted(np.flatnonzero(~judged.right).tolist(), key=lambda k: -sure[k])[:most]
     parts = [
-        f"<div class='mistake'><p>{escape(judged.to_names(k))}: <b>{escape(judged.truth[k])}</b>, predicted as "
+        f"<div class='mistake'><p>{escape(judged.named(k))}: <b>{escape(judged.truth[k])}</b>, predicted as "
         f"<b>{escape(judged.predicted[k])}</b> with a probability of {100 * sure[k]:.0f} %</p>"
         f"{to_fragment(explain(model, judged.texts[k]), graph=False, heading=False)}</div>"
         for k in wrong
