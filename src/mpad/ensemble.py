@@ -28,7 +28,7 @@ class Ensemble(Network):
         super().__init__(replace(config, members=1, vector_width=config.table_width))
         self.config = config
         self.by_sentence = config.hierarchical
-        one = replace(config, members=1, n_words=1, learn_vectors=False)  # the table is handed to it
+        one = replace(config, members=1, n_words=1, learn_vectors=False)  # it shares the ensemble's table
         self.members = nn.ModuleList(MPAD(one) for _ in range(config.members))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Which way the numbers take here: versions, compiled code, threads, GPU and precision; for bug reports, too."""
+"""Versions, compiled code, threads, GPU and precision of this installation, for bug reports."""
 
 import os
 import platform
@@ -14,16 +14,16 @@ _PACKAGES = ("torch", "numpy", "scikit-learn", "safetensors", "triton")
 
 
 def environment() -> dict[str, str]:
-    """Facts by name, each in words."""
+    """Return facts about the installation by name, as text."""
     facts = {"mpad": __version__, "python": platform.python_version(), "platform": platform.platform()}
     return {**facts, **{name: _version(name) for name in _PACKAGES}, **_processor(), **_gpu()}
 
 
 def show_versions() -> None:
-    """Print versions, and what computes here: compiled or plain code, threads, GPU."""
+    """Print versions, compiled code, threads and GPU of this installation."""
     facts = environment()
     widest = max(map(len, facts))
-    print("\n".join(f"{name:<{widest}}  {said}" for name, said in facts.items()))  # noqa: T201, it is what it is for
+    print("\n".join(f"{name:<{widest}}  {fact}" for name, fact in facts.items()))  # noqa: T201, printing is its purpose
 
 
 def _version(package: str) -> str:
@@ -54,7 +54,7 @@ def _gpu() -> dict[str, str]:
 
 
 def precision(device: str) -> str:
-    """How training rounds on a device ("auto": on the one that it would choose), in words."""
+    """Describe the precision of training on a device; "auto" is the device that training would choose."""
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return "float32; float64 where the network is"
     return "float32 sums; products in TF32; factors of weight gradients in bfloat16, where kernels compute them"

@@ -1,22 +1,22 @@
-"""The errors of mpad, each saying what was expected, what came, and what to do.
+"""The errors of mpad. Messages say what was expected, what was found, and what to do.
 
 MPADError
 ├── InputError (ValueError)      data or options that cannot be used as given
 │   ├── UnknownDataset           no dataset of that name
-│   ├── MissingDataset           a dataset whose files are not here: says how to get them
+│   ├── MissingDataset           a dataset without local files: says how to get them
 │   ├── DataFileError            a data file that cannot be read: names the file and the line
 │   └── VectorFileError          a word-vector file that cannot be read: names the file and byte or line
 ├── MissingExtra (ImportError)   an optional part is not installed: says which command installs it
-├── NotFinite (ArithmeticError)  a loss or an answer that is NaN or infinite: says what to change
-├── EngineError (RuntimeError)   Ray or Spark cannot be reached, or is gone
+├── NotFinite (ArithmeticError)  a loss or prediction that is NaN or infinite: says what to change
+├── EngineError (RuntimeError)   Ray or Spark is unreachable or has stopped
 └── StoreError                   a saved model that cannot be written or loaded
-    ├── MissingModelFile         a file of the folder is not there
+    ├── MissingModelFile         a file of the folder is missing
     ├── FutureFormat             written by a newer version of mpad
-    ├── CheckpointError          a checkpoint that training cannot go on from
-    ├── DamagedModel             a file is there but cannot be read as what it should be
-    └── ShapeMismatch            a tensor does not fit the configuration beside it
+    ├── CheckpointError          a checkpoint that training cannot resume from
+    ├── DamagedModel             a file that is damaged or has other contents than expected
+    └── ShapeMismatch            a tensor that does not fit the configuration
 
-DataWarning (UserWarning)        data that can be used, but hardly as it was meant
+DataWarning (UserWarning)        usable data that probably contains a mistake
 """
 
 
@@ -33,7 +33,7 @@ class UnknownDataset(InputError):
 
 
 class MissingDataset(InputError):
-    """A dataset whose files are not here."""
+    """A dataset without local files."""
 
 
 class DataFileError(InputError):
@@ -45,15 +45,15 @@ class VectorFileError(InputError):
 
 
 class MissingExtra(MPADError, ImportError):
-    """An optional part is not installed."""
+    """An optional dependency that is not installed."""
 
 
 class NotFinite(MPADError, ArithmeticError):
-    """A loss or an answer is NaN or infinite."""
+    """A loss or prediction that is NaN or infinite."""
 
 
 class EngineError(MPADError, RuntimeError):
-    """An engine that work was handed to cannot be reached, or is gone."""
+    """Ray or Spark is unreachable or has stopped."""
 
 
 class StoreError(MPADError):
@@ -61,24 +61,24 @@ class StoreError(MPADError):
 
 
 class CheckpointError(StoreError):
-    """A checkpoint that training cannot go on from."""
+    """A checkpoint that training cannot resume from."""
 
 
 class MissingModelFile(StoreError):
-    """A file of the model folder is not there."""
+    """A file of the model folder is missing."""
 
 
 class FutureFormat(StoreError):
-    """The folder was written by a newer version of mpad."""
+    """A folder that a newer version of mpad wrote."""
 
 
 class DamagedModel(StoreError):
-    """A file of the model folder cannot be read as what it should be."""
+    """A file of the model folder that is damaged or has other contents than expected."""
 
 
 class ShapeMismatch(StoreError):
-    """A tensor does not fit the configuration beside it."""
+    """A tensor that does not fit the configuration."""
 
 
 class DataWarning(UserWarning):
-    """Data that can be used, but hardly as it was meant."""
+    """Usable data that probably contains a mistake."""

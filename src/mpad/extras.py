@@ -9,7 +9,7 @@ from mpad.errors import MissingExtra
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Give the module, or say which command brings all that the extra needs."""
+    """Import a module of an extra; if it is missing, raise with the command that installs the extra."""
     try:
         return import_module(module)
     except ImportError:
@@ -17,13 +17,13 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def install_command(extra: str) -> str:
-    """The command that brings all that an extra needs."""
+    """Return the command that installs an extra."""
     packages = " ".join(_packages(extra)) or f"'mpad[{extra}]'"
     return f"pip install {packages}"
 
 
 def _packages(extra: str) -> list[str]:
-    """What the extra stands for, by packages: these can be installed wherever mpad itself came from."""
+    """Return the packages of an extra, which can be installed wherever mpad itself came from."""
     try:
         lines = requires("mpad") or []
     except PackageNotFoundError:  # run from its sources

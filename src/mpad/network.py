@@ -1,4 +1,4 @@
-"""What MPAD and the baselines' networks have in common: a table of word vectors, and what they return."""
+"""The base class of MPAD and the baselines' networks: a table of word vectors, and the output of a batch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Output:
-    """What a network returns for a batch."""
+    """The output of a network for a batch."""
 
     logits: Tensor  # (documents, classes)
     vectors: Tensor  # (documents, width): document vectors, the input of the last layer
@@ -22,9 +22,9 @@ class Output:
 class Network(nn.Module):
     """A network over a table of word vectors, trained or fixed. MPAD and the baselines derive from it."""
 
-    stackable = False  # whether several can train as one network (mpad.kernels.cuda)
-    by_sentence = False  # whether a document is a sequence of sentences
-    reads_trees = False  # whether a document is a parse tree
+    stackable = False  # several can train as one network (mpad.kernels.cuda)
+    by_sentence = False  # a document is a sequence of sentences
+    reads_trees = False  # a document is a parse tree
     graph: Any = None  # GraphConfig of baselines that read graphs of words
     vectors: Tensor  # (n_words, vector_width)
 

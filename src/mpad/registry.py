@@ -1,4 +1,4 @@
-"""Every system by name: where its estimator is, what it reads, how it can be explained. A table, without torch."""
+"""The registry of systems: estimator, input and explanation methods by name, without importing torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,21 +13,21 @@ _NETWORK = "mpad.paper.sequence_classifier:SequenceClassifier"
 
 @dataclass(frozen=True)
 class Entry:
-    """What there is to know of a system before it is loaded."""
+    """Facts about a system that are known before it is imported."""
 
     name: str
     estimator: str  # "module:class"
-    kind: str  # what a model folder calls it
+    kind: str  # its name in model folders
     reads: Literal["graphs", "words", "trees", "text"] = "text"
     explained_by: tuple[str, ...] = ()  # methods of `mpad.explain`
     probabilities: bool = True
-    without_torch: bool = False  # whether `mpad.inference` answers for it
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the estimator, that the name stands for
-    ignores: tuple[str, ...] = ()  # settings that many models share and this one has no use for
+    without_torch: bool = False  # `mpad.inference` can predict with it
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the estimator, fixed by the name
+    ignores: tuple[str, ...] = ()  # common settings that this system does not use
 
     @property
     def is_network(self) -> bool:
-        """Whether it is one of our networks: trained epoch by epoch, on a CPU or a GPU."""
+        """True for networks, which are trained epoch by epoch on a CPU or a GPU."""
         return self.reads != "text"
 
     def estimator_class(self) -> Any:
@@ -79,17 +79,17 @@ REGISTRY = {entry.name: entry for entry in _ENTRIES}
 
 
 def find(name: str) -> Entry:
-    """The system of that name."""
+    """Return the system of that name."""
     if name not in REGISTRY:
         raise InputError(f"no model '{name}' (known: {', '.join(REGISTRY)})")
     return REGISTRY[name]
 
 
 def find_kind(kind: str) -> Entry | None:
-    """The system that a model folder calls so; None where it is none of ours."""
+    """Return the system with that `kind`; None if there is none."""
     return next((entry for entry in _ENTRIES if entry.kind == kind), None)
 
 
 def find_network(kind: str) -> tuple[Any, Any]:
-    """Import the network class of a baseline and its configuration class."""
+    """Return the network class and configuration class of a baseline."""
     return import_module("mpad.paper.networks.baselines").find_baseline(kind)  # type: ignore[no-any-return]

@@ -85,9 +85,9 @@ def test_thresholds_decide_and_are_kept():
     again = Labels.from_json(labels.to_json())
     assert again.thresholds.tolist() == [0.2, 0.9]
     for wrong in ([0.5], [0.0, 0.5], [0.5, "x"], "half"):
-        with pytest.raises(ValueError, match="one a label"):
+        with pytest.raises(ValueError, match="one per label"):
             Labels.from_json({**labels.to_json(), "thresholds": wrong})
-    with pytest.raises(ValueError, match="one a label"):
+    with pytest.raises(ValueError, match="one per label"):
         Labels.from_json({**Labels(np.array(["a", "b"])).to_json(), "thresholds": [0.5, 0.5]})
 
 

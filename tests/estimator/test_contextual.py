@@ -104,7 +104,7 @@ def test_a_model_without_its_transformer_says_so(folder, monkeypatch, tmp_path, 
     (folder / "config.json").write_text(json.dumps({**config, "features": {**config["features"], "name": "minilm"}}))
     reseal(folder)
     with monkeypatch.context() as patch:
-        contextual._folder.cache_clear()
+        contextual._find_folder.cache_clear()
         patch.setattr(contextual, "find_spec", lambda name: None)
         with pytest.raises(MissingExtra, match="'minilm' is needed here: pip install"):
             runtime.load(folder).predict(NEW)
@@ -133,10 +133,7 @@ def test_weights_add_up(fitted):
     faded = replace(document.graphs, features=np.zeros_like(document.graphs.features))
     linear = fitted.model_.potentials
     corpus = fitted.model_.tensors(faded, fitted.model_.device)
-    empty = linear.added_to(
-        fitted.model_.network_logits(corpus, np.arange(1))[0],
-        linear.constant,
-    )
+    empty = linear.add_network(fitted.model_.network_logits(corpus, np.arange(1))[0], linear.constant)
     whole = fitted.model_.answer(document.graphs).logits[0]
     column = fitted.classes_.tolist().index(explanation.label)
     grown = (whole[column] - whole[1 - column]) - (empty[column] - empty[1 - column])

@@ -10,7 +10,7 @@ from mpad import MPADClassifier
 from mpad import inference as runtime
 from mpad.errors import DamagedModel, ShapeMismatch, StoreError
 from mpad.export.int8_folder import export_int8
-from mpad.storage.int8 import quantised, restored, wide_tables
+from mpad.storage.int8 import dequantize_tables, quantize_tables, wide_tables
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,9 @@ def test_a_row_is_off_by_half_a_step_at_most():
     for kind in (np.float32, np.float16):
         table = (generator.standard_normal((50, 20)) * 10.0 ** generator.integers(-3, 3, (50, 1))).astype(kind)
         table[7] = 0
-        small = quantised({"table": table}, ["table"])
+        small = quantize_tables({"table": table}, ["table"])
         assert small["table"].dtype == np.int8 and small["table.scales"].dtype == kind
-        back = restored(small, ["table"])["table"]
+        back = dequantize_tables(small, ["table"])["table"]
         step = np.abs(table.astype(np.float64)).max(1, keepdims=True) / 127
         assert back.dtype == kind and (np.abs(back.astype(np.float64) - table) <= 0.52 * step + 1e-4 * step).all()
     assert wide_tables({"wide": np.zeros((3, 8)), "narrow": np.zeros((3, 7))}, ["wide", "narrow", "none"]) == ["wide"]

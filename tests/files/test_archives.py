@@ -11,7 +11,7 @@ import pytest
 
 from mpad.errors import DataFileError
 from mpad.files import archives
-from mpad.files.archives import Limits, TooLarge, archive_files, open_stream, unpacked
+from mpad.files.archives import Limits, TooLarge, archive_files, open_stream, read_unpacked
 
 SMALL = Limits(total=1000, ratio=200)
 
@@ -38,21 +38,21 @@ KINDS = pytest.mark.parametrize("kind", [".gz", ".xz", ".zip"])
 
 @KINDS
 def test_what_was_packed_comes_out(tmp_path, kind):
-    assert unpacked(packed(tmp_path, kind, b"text " * 30), SMALL) == b"text " * 30
+    assert read_unpacked(packed(tmp_path, kind, b"text " * 30), SMALL) == b"text " * 30
 
 
 @KINDS
 def test_a_bomb_is_refused_by_its_ratio(tmp_path, kind):
     path = packed(tmp_path, kind, b"\0" * (1 << 20))
     with pytest.raises(TooLarge, match="too much for a file of its size"):
-        unpacked(path, Limits(ratio=20))
+        read_unpacked(path, Limits(ratio=20))
 
 
 @KINDS
 def test_a_large_one_is_refused_by_its_total(tmp_path, kind):
     path = packed(tmp_path, kind, bytes(range(256)) * 8)
     with pytest.raises(TooLarge, match="more than 1,000 bytes"):
-        unpacked(path, SMALL)
+        read_unpacked(path, SMALL)
 
 
 def test_a_stream_has_no_total_but_a_ratio(tmp_path):
@@ -73,17 +73,17 @@ def test_encrypted_and_odd_zips_are_told(tmp_path):
     data[central + 8] |= 1
     path.write_bytes(data)
     with pytest.raises(DataFileError, match="it is encrypted; unpack it with its password"):
-        unpacked(path)
+        read_unpacked(path)
     data[6], data[central + 8] = data[6] & ~1, data[central + 8] & ~1
     data[8], data[central + 10] = 99, 99  # an unknown method
     path.write_bytes(data)
     with pytest.raises(DataFileError, match="its compression method is none that is read here"):
-        unpacked(path)
+        read_unpacked(path)
 
 
 def test_only_regular_files_are_read():
     with pytest.raises(DataFileError, match="not a regular file"):
-        unpacked(archives.Path("/dev/zero"))
+        read_unpacked(archives.Path("/dev/zero"))
 
 
 def test_a_tar_bomb_is_refused_before_it_is_read_through(tmp_path):
@@ -126,9 +126,9 @@ def test_a_bomb_takes_no_memory(tmp_path, method):
     code = f"""
 from pathlib import Path
 from mpad.errors import DataFileError
-from mpad.files.archives import unpacked
+from mpad.files.archives import read_unpacked
 try:
-    unpacked(Path({str(path)!r}))
+    read_unpacked(Path({str(path)!r}))
     raise SystemExit("it was taken")
 except DataFileError:
     pass"""

@@ -13,7 +13,7 @@ from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
 from mpad.linear.features import Features
 from mpad.linear.fit import fit_linear_part, fit_stack
-from mpad.linear.mixture import _clearly_better, _fit_counts
+from mpad.linear.mixture import _clearly_better, fit_part_weights
 from mpad.linear.potentials import Potentials, weigh_parts
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vocabulary import SPARE_ROWS, learn_vocabulary
@@ -143,11 +143,11 @@ def test_letters_are_added_to_words_that_have_them():
     words = [*vocabulary.words, "apples", "##ples", "greens"]
     features = Features(graphs, np.arange(len(texts)), len(words), vectors_of(vocabulary), words)
     known = features.known
-    spelt = {word: set(known.letters[k].indices) for k, word in enumerate(words)}
+    spelt = {word: set(known.ngrams[k].indices) for k, word in enumerate(words)}
     assert spelt["green"] & spelt["greenery"] & spelt["greens"] and not spelt["the"]
     svm = LinearSVC(random_state=0).fit(features.x, targets)
-    own = known.by_part(svm.coef_)
-    assert own.shape == (3, len(known.idf)) and features.x.shape[1] == len(known.idf) + known.letters.shape[1]
+    own = known.merge_ngrams(svm.coef_)
+    assert own.shape == (3, len(known.idf)) and features.x.shape[1] == len(known.idf) + known.ngrams.shape[1]
     assert np.allclose(features.x[:, : own.shape[1]] @ own.T + svm.intercept_, svm.decision_function(features.x))
     assert (known.idf > 0).all() and np.isclose(known.idf[words.index("apples")], known.idf_new)
 
@@ -161,14 +161,14 @@ def test_a_word_that_no_training_document_has_takes_after_those_that_share_its_l
     vectors = np.zeros((len(words) + SPARE_ROWS, 0), np.float32)
     features = Features(graphs, np.arange(12), len(words), vectors, words)
     svm = LinearSVC(random_state=0).fit(features.x, targets)
-    wonder, dread, nothing = features.known.by_part(svm.coef_)[0, len(vocabulary) : len(words)]
+    wonder, dread, nothing = features.known.merge_ngrams(svm.coef_)[0, len(vocabulary) : len(words)]
     assert wonder < 0 < dread and nothing == 0
 
 
 def test_no_letters_in_common():
     vocabulary, graphs = packed(["a b", "c d", "a d", "c b"])
     features = Features(graphs, np.arange(4), len(vocabulary), vectors_of(vocabulary), vocabulary.words)
-    assert features.known.letters is None and features.x.shape[1] == len(features.known.idf)
+    assert features.known.ngrams is None and features.x.shape[1] == len(features.known.idf)
 
 
 def test_numbers_beyond_all_bounds_are_left_to_whoever_answers():
@@ -177,7 +177,7 @@ def test_numbers_beyond_all_bounds_are_left_to_whoever_answers():
     huge = np.full(3, 3e38, np.float32)
     stack = replace(stack, intercept=huge, from_scores=np.eye(3, dtype=np.float32) * 9, network=np.float32(9))
     assert not np.isfinite(stack.logits(graphs)).any()  # and no warning, which would be an error here
-    assert not np.isfinite(stack.added_to(np.stack([huge] * len(graphs)), np.zeros(3, np.float32))).any()
+    assert not np.isfinite(stack.add_network(np.stack([huge] * len(graphs)), np.zeros(3, np.float32))).any()
     assert all(len(part) for part in stack.shares(graphs))
 
 
@@ -187,7 +187,7 @@ def test_damaged_pairs_are_refused():
     for change in (lambda pairs: pairs[::-1], lambda pairs: pairs + 1000, lambda pairs: pairs - 1):
         tensors = {**stack.tensors(), "potentials.pairs": change(stack.pairs)}
         with pytest.raises(InputError, match="pair"):
-            Potentials.taken_from(tensors, stack.vectors)
+            Potentials.from_tensors(tensors, stack.vectors)
 
 
 def part_of(texts, targets, n_classes, network, weights=None):
@@ -213,11 +213,11 @@ def test_a_good_network_counts_more_than_a_bad_one():
 def test_what_is_clearly_better_answers_alone(monkeypatch):
     texts, targets = corpus()
     misleading = -8.0 * np.eye(3)[targets]
-    monkeypatch.setattr("mpad.linear.mixture._fit_counts", lambda experts, targets, usual: np.ones(len(usual)))
+    monkeypatch.setattr("mpad.linear.mixture.fit_part_weights", lambda experts, targets, usual: np.ones(len(usual)))
     part, graphs = part_of(texts, targets, 3, misleading)
     assert part.answers_by in ("ngram-svm", "ngram-stack") and part.potentials.network == 0
     assert part.accuracies["mpad"] == part.accuracies[part.answers_by]
-    assert (part.potentials.added_to(misleading, part.potentials.logits(graphs)).argmax(1) == targets).mean() > 0.9
+    assert (part.potentials.add_network(misleading, part.potentials.logits(graphs)).argmax(1) == targets).mean() > 0.9
 
 
 def test_many_labels_a_document_and_a_label_that_never_stands():
@@ -235,8 +235,10 @@ def test_few_documents_and_classes_of_one():
     assert np.isfinite(stack.logits(graphs)).all()
 
 
-def test_without_held_out_documents_the_usual_counts():
-    assert np.allclose(_fit_counts([np.zeros((0, 3))] * 3, np.zeros(0, np.int64), np.log([1.0, 2.0, 3.0])), [1, 2, 3])
+def test_without_held_out_documents_the_prior_counts():
+    assert np.allclose(
+        fit_part_weights([np.zeros((0, 3))] * 3, np.zeros(0, np.int64), np.log([1.0, 2.0, 3.0])), [1, 2, 3]
+    )
     assert _clearly_better(np.ones(9), np.zeros(9)) and not _clearly_better(np.ones(9), np.ones(9))
 
 

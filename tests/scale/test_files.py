@@ -276,7 +276,7 @@ def test_many_labels_are_lists_in_the_file(many, shards, tmp_path):
     assert job.score(tasks[0]).error is None
     table = pq.read_table(tasks[0].out)
     model = inference.load(many)
-    assert table["label"].to_pylist() == model.labels.named(model.predict(shards[1]["a"]))
+    assert table["label"].to_pylist() == model.labels.to_names(model.predict(shards[1]["a"]))
 
 
 def test_folders_of_data_below_a_folder_are_not_left_out_silently(tmp_path):

@@ -59,7 +59,7 @@ def test_what_is_asked_is_what_the_command_gives(model, texts):
 def test_many_labels_are_lists(many, texts):
     answer = Predictor(many, proba=True)(pa.table({"text": texts}))
     model = inference.load(many)
-    assert answer["label"].to_pylist() == model.labels.named(model.predict(texts))
+    assert answer["label"].to_pylist() == model.labels.to_names(model.predict(texts))
     assert answer.schema.names == ["text", "label", "p(food)", "p(metal)", "p(tree)"]
     assert Predictor(many, threshold=0.0)({"text": texts})["label"].tolist() == [["food", "metal", "tree"]] * 7
     assert Predictor(many, threshold=1.0)(pd.DataFrame({"text": texts}))["label"].tolist() == [[]] * 7

@@ -149,7 +149,7 @@ def test_ray_data_maps_batches_of_every_form_with_it(model, many, fruit_corpus, 
     assert [row["text"] for row in rows] == texts
     assert [row["label"] for row in rows] == inference.load(model).predict(texts).tolist()
     tagged = data.map_batches(Predictor(many), batch_size=50, batch_format=form).take_all()
-    expected = inference.load(many).labels.named(inference.load(many).predict(texts))
+    expected = inference.load(many).labels.to_names(inference.load(many).predict(texts))
     assert [list(row["label"]) for row in sorted(tagged, key=lambda row: row["id"])] == expected
 
 

@@ -110,7 +110,7 @@ def test_a_udf_gives_a_struct(model, many, frame):
     assert [row.label for row in rows] == inference.load(model).predict([row.text for row in rows]).tolist()
     tagged = score(frame, many).select("text", "label").collect()
     answers = inference.load(many)
-    assert [row.label for row in tagged] == answers.labels.named(answers.predict([row.text for row in tagged]))
+    assert [row.label for row in tagged] == answers.labels.to_names(answers.predict([row.text for row in tagged]))
 
 
 def test_a_predictor_goes_into_map_in_pandas_as_it_is(model, frame):

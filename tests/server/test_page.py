@@ -412,7 +412,7 @@ def test_many_labels_are_corrected_one_by_one(browser, tagged_address, tmp_path)
     address, folder = tagged_address
     texts = ["a ripe plum", "the drill of the drill", "the saw"]
     model = load(folder)
-    given = model.labels.named(model.predict(texts))
+    given = model.labels.to_names(model.predict(texts))
     assert given == [["fruit"], ["drill, maybe", "tool"], ["tool"]]
     source = tmp_path / "tagged.csv"
     source.write_text("text,tags\na ripe plum,fruit\nthe drill of the drill,tool|fruit\nthe saw,\n")

@@ -11,7 +11,7 @@ from mpad.text import compiled
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 
-pytestmark = pytest.mark.skipif(not compiled.there(), reason="the compiled passes were not built")
+pytestmark = pytest.mark.skipif(not compiled.available(), reason="the compiled passes were not built")
 
 pieces = st.sampled_from(
     [
@@ -43,7 +43,7 @@ texts = st.lists(st.lists(pieces, max_size=12).map("".join) | st.text(max_size=2
 
 def without(monkeypatch, function):
     with monkeypatch.context() as patch:
-        patch.setattr(compiled, "there", lambda: False)
+        patch.setattr(compiled, "available", lambda: False)
         return function()
 
 

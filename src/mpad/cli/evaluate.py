@@ -99,13 +99,13 @@ def _documents(
     from mpad.cli.streamed import streams
 
     if streams(data, None, {}):
-        from mpad.data.streams import Columns, pieces_of
+        from mpad.data.streams import Columns, list_pieces
 
         chosen = choose_columns(data, one_column(text, "--text"), label, remembered=remembered)
         assert chosen is not None and chosen.text is not None  # only tables are streamed
         show_columns(data, chosen)
         labels = chosen.labels[0] if len(chosen.labels) == 1 else chosen.labels
-        pieces = pieces_of(data, Columns(chosen.text, labels, separator))
+        pieces = list_pieces(data, Columns(chosen.text, labels, separator))
         return ((chunk.texts, chunk.labels) for piece in pieces for chunk in piece.chunks())
     pairs = list(zip(*labelled(data, text, label, "test", separator, remembered), strict=True))
     return (([one for one, _ in chunk], [own for _, own in chunk]) for chunk in in_chunks(pairs))

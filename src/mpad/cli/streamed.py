@@ -28,9 +28,9 @@ def streams(data: Files, asked: bool | None, reading: dict[str, Any]) -> bool:
         return True
     streamed = bool(asked)
     if asked is None and not (isinstance(data, str) and is_named(data)):
-        from mpad.data.streams import size_of
+        from mpad.data.streams import total_size
 
-        streamed = size_of(data) >= _LARGE
+        streamed = total_size(data) >= _LARGE
     if reading and not streamed:
         name = next(iter(reading)).replace("_", "-")
         raise InputError(f"--{name} goes with --stream; these documents are read into memory")

@@ -1,21 +1,21 @@
-"""Columns as people have them, of NumPy, pandas, polars, Arrow or Hugging Face `datasets` → lists of plain values."""
+"""Columns of NumPy, pandas, polars, Arrow or Hugging Face `datasets` → lists of Python values."""
 
 from typing import Any
 
 from mpad.errors import InputError
 
-_READ = "to_pylist", "to_list", "tolist"  # what libraries call it: Arrow; polars and pandas; NumPy
+_READ = "to_pylist", "to_list", "tolist"  # method names of Arrow; polars and pandas; NumPy
 
 
 def as_list(column: Any) -> list[Any]:
-    """Cells of a column as Python has them: strings, numbers, lists of these; None for what is missing."""
-    if hasattr(column, "column_name") and hasattr(column, "__len__"):  # of `datasets`, which is slow one by one
+    """Return the cells of a column as Python values: strings, numbers, lists of these; None for missing ones."""
+    if hasattr(column, "column_name") and hasattr(column, "__len__"):  # of `datasets`, which reads single cells slowly
         column = column[:]
     read = next((getattr(column, name) for name in _READ if hasattr(column, name)), None)
-    return [_plain(cell) for cell in (column if read is None else read())]
+    return [_to_plain(cell) for cell in (column if read is None else read())]
 
 
-def _plain(cell: Any) -> Any:
+def _to_plain(cell: Any) -> Any:
     if type(cell) in (str, int, float, list):
         return cell
     read = next((getattr(cell, name) for name in _READ[1:] if hasattr(cell, name)), None)
@@ -25,7 +25,7 @@ def _plain(cell: Any) -> Any:
 
 
 def column_names(table: Any) -> list[str] | None:
-    """Names of a table's columns; None of what is no table."""
+    """Return the names of a table's columns; None if the value is not a table."""
     if type(table).__name__ == "LazyFrame":  # of polars
         raise InputError("found a LazyFrame, which is not read yet; pass frame.collect()")
     names = getattr(table, "column_names", None)

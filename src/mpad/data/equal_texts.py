@@ -70,8 +70,8 @@ def one_per_group(groups: NDArray[Any] | None, n: int) -> tuple[Rows, Rows]:
 
 # ── Texts that are nearly the same: retweets, templates, quotes with another end ──
 
-_SKETCH, _BAND = 24, 3  # hashes of a text; those that must agree for two texts to be compared
-_NEAR = 0.7  # share of word pairs that two texts have in common
+_SKETCH, _BAND = 24, 3  # hashes per text; adjacent hashes that must agree for two texts to be compared
+_NEAR = 0.7  # least share of word pairs that near copies have in common
 _NOT_WORDS = re.compile(r"https?://\S+|www\.\S+|@\w+|\brt\b|[^\w\s]|\d+")
 
 

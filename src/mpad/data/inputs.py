@@ -1,4 +1,4 @@
-"""What people hand in as documents, weights and seeds → plain values, checked."""
+"""Check documents, labels, weights and seeds that users pass in, and turn them into plain values."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from mpad.errors import InputError
 
 
 def as_texts(documents: Iterable[Any]) -> list[str]:
-    """Check and list documents: a list, an array, a column of pandas, polars or `datasets`, anything of strings."""
+    """Check documents and return them as a list; any list, array or column of strings is accepted."""
     if isinstance(documents, (str, bytes)):
         raise InputError("expected many documents, found one string; put it in a list: [text]")
     if isinstance(documents, Mapping):
@@ -42,7 +42,7 @@ def as_texts(documents: Iterable[Any]) -> list[str]:
 
 
 def as_examples(documents: Iterable[Any], y: Any) -> tuple[list[str], NDArray[Any]]:
-    """Texts and their labels, as many of each."""
+    """Check documents and their labels, and that there are as many of each."""
     texts, labels = as_texts(documents), as_labels(y)
     if len(texts) != len(labels):
         raise InputError(f"X has {len(texts):,} documents but y has {len(labels):,} labels")
@@ -50,7 +50,7 @@ def as_examples(documents: Iterable[Any], y: Any) -> tuple[list[str], NDArray[An
 
 
 def as_validation(validation: tuple[Iterable[str], Any], labels: Labels) -> tuple[list[str], NDArray[Any]]:
-    """Check held-out documents and their labels: texts, and targets as the network sees them."""
+    """Check held-out documents and their labels; return texts and encoded targets."""
     texts, y = as_texts(validation[0]), as_labels(validation[1])
     if len(texts) != len(y) or not texts:
         raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
@@ -58,7 +58,7 @@ def as_validation(validation: tuple[Iterable[str], Any], labels: Labels) -> tupl
 
 
 def as_weights(weights: Any, n: int) -> NDArray[np.float32]:
-    """Check sample weights: one a document; all 1 where none are given."""
+    """Check sample weights, one per document; None means all 1."""
     if weights is None:
         return np.ones(n, np.float32)
     array = np.asarray(weights, np.float32)
@@ -70,8 +70,8 @@ def as_weights(weights: Any, n: int) -> NDArray[np.float32]:
 
 
 def as_seed(random_state: Any) -> int:
-    """Draw a seed from what scikit-learn calls a random state: None, an int or a RandomState."""
-    from sklearn.utils import check_random_state  # here: answering does not need scikit-learn
+    """Draw a seed from a scikit-learn random state: None, an int or a RandomState."""
+    from sklearn.utils import check_random_state  # here: prediction does not need scikit-learn
 
     try:
         return int(check_random_state(random_state).randint(2**31 - 1))

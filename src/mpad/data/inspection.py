@@ -1,6 +1,6 @@
-"""What is odd about people's own documents and labels: said before it spoils a model.
+"""Checks of documents and labels for mistakes that would spoil a model.
 
-`fit` warns of what it sees in passing (`DataWarning`) and refuses what cannot be meant; `mpad data check` shows all.
+`fit` warns of problems that it notices (`DataWarning`) and rejects unusable data; `mpad data check` lists everything.
 """
 
 import unicodedata
@@ -22,9 +22,9 @@ from mpad.text.vocabulary import EncodedCorpus
 _MISSING = frozenset({"inf", "-inf", "nan", "none", "null", "na", "n/a", "<na>", "nat", "undefined"})
 _FEW = 5  # documents of a class
 _MANY_CLASSES = 20
-_MOST_CLASSES = 30  # whose counts are listed
-_SAMPLE = 2_000  # documents whose letters are looked at
-_LOST = 0.02  # share of letters that may be dropped without a word
+_MOST_CLASSES = 30  # classes listed with their counts
+_SAMPLE = 2_000  # documents whose letters are inspected
+_LOST = 0.02  # share of letters that may be dropped without a warning
 _FUNCTION_WORDS = {
     "English": "the and of to is that with for was are this not but have you from i it in my do a as be on we so at an",
     "German": "der die und das ist nicht mit den von zu ein eine auf auch sich dem",
@@ -43,7 +43,7 @@ _FUNCTION_WORDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a person should know of their data."""
+    """One fact or problem found in the data."""
 
     what: str
     number: int
@@ -51,11 +51,11 @@ class Finding:
     cure: str = ""
 
 
-# ── What fit says ──
+# ── Warnings and errors of fit ──
 
 
 def warn_of_labels(labels: Labels, y: NDArray[Any]) -> None:
-    """Refuse labels that are measurements; warn of those that look like slips."""
+    """Reject labels that are measurements; warn of labels that look like mistakes."""
     if labels.multilabel:
         return
     classes = [str(label) for label in labels.classes.tolist()]
@@ -70,12 +70,12 @@ def warn_of_labels(labels: Labels, y: NDArray[Any]) -> None:
 
 
 def no_words(documents: int, why: str = "all texts are empty") -> InputError:
-    """The error of a corpus without words."""
+    """Return the error for a corpus without words."""
     return InputError(f"not one word is left of any of the {documents:,} documents: {why}")
 
 
 def warn_of_words(texts: Sequence[str], corpus: EncodedCorpus, tokenizer: Tokenizer) -> None:
-    """Refuse documents of which no word is left; warn where a tokenizer drops much of a script."""
+    """Reject a corpus without words; warn if a tokenizer drops whole documents or much of a script."""
     empty = np.flatnonzero(np.diff(corpus.sentence_start[corpus.document_start]) == 0).tolist()
     with_text = [number for number in empty if texts[number].strip()]
     scripts = Counter(script for number in with_text[:_SAMPLE] for script in scripts_of(texts[number]))
@@ -95,23 +95,23 @@ def warn_of_words(texts: Sequence[str], corpus: EncodedCorpus, tokenizer: Tokeni
 
 
 def warn_of_leak(texts: Sequence[str], groups: NDArray[Any], held: NDArray[np.int64]) -> None:
-    """Warn of validation documents that are training documents too."""
+    """Warn of validation documents that are also training documents."""
     trained = np.ones(len(texts), bool)
     trained[held] = False
     both = held[np.isin(groups[held], groups[trained])]
     if len(both):
         _warn(
             f"{len(both):,} of {len(held):,} validation documents are also training documents, so scores on them are "
-            f"too high: {_cut(texts[int(both[0])])!r}; remove them from one side"
+            f"too high: {_shorten(texts[int(both[0])])!r}; remove them from one side"
         )
 
 
-def _warn(said: str) -> None:
-    warnings.warn(said, DataWarning, stacklevel=4)
+def _warn(message: str) -> None:
+    warnings.warn(message, DataWarning, stacklevel=4)
 
 
 def _are_measurements(classes: Sequence[str]) -> bool:
-    """Whether all are numbers, and some have decimals."""
+    """Return whether all classes are numbers, and some have decimals."""
     try:
         return any(float(label) != int(float(label)) for label in classes)
     except (ValueError, OverflowError):
@@ -125,17 +125,17 @@ def _lost_letters(texts: Sequence[str]) -> float:
     return lost / max(letters, 1)
 
 
-# ── What `mpad data check` shows ──
+# ── Findings of `mpad data check` ──
 
 _SMALL = f"classes with fewer than {_FEW} documents"
 
 
 def label_findings(labels: Sequence[str]) -> Iterator[Finding]:
-    """What is odd about labels."""
+    """Report problems of labels."""
     counts = Counter(labels)
     alike: dict[str, list[str]] = defaultdict(list)
     for label in counts:
-        alike[_plain(label)].append(label)
+        alike[_normalize(label)].append(label)
     for group in alike.values():
         if len(group) > 1:
             shown = ", ".join(repr(label) for label in sorted(group))
@@ -163,14 +163,14 @@ def label_findings(labels: Sequence[str]) -> Iterator[Finding]:
         yield Finding(_SMALL, len(small), shown, "add documents, or join classes")
 
 
-def _plain(label: str) -> str:
-    """A label without what people do not see: spaces, capitals, marks without width, ways to write an accent."""
+def _normalize(label: str) -> str:
+    """Normalize spaces, case, zero-width marks and Unicode forms of a label."""
     seen = "".join(c for c in unicodedata.normalize("NFKC", label) if unicodedata.category(c) not in ("Cf", "Cc"))
     return " ".join(seen.split()).casefold()
 
 
 def class_counts(labels: Sequence[Any]) -> Iterator[Finding]:
-    """Count the documents of each class, largest first; of very many classes, the largest."""
+    """Count the documents of the largest classes."""
     counts = Counter(name for own in as_lists(labels) for name in own)
     for name, number in counts.most_common(_MOST_CLASSES):
         yield Finding(f"class: {name}", number, f"{100 * number / len(labels):.1f} % of the documents")
@@ -179,55 +179,57 @@ def class_counts(labels: Sequence[Any]) -> Iterator[Finding]:
 
 
 def lengths(texts: Sequence[str]) -> Iterator[Finding]:
-    """Describe the lengths of documents in words."""
+    """Report the lengths of documents in words."""
     words = np.array([len(text.split()) for text in texts])
     if len(words):
         quarter, three = np.percentile(words, [25, 75]).astype(int).tolist()
         yield Finding("words per document, median", int(np.median(words)), f"half have {quarter} to {three}")
-        yield Finding("words of the longest document", int(words.max()), _cut(texts[int(words.argmax())]))
+        yield Finding("words of the longest document", int(words.max()), _shorten(texts[int(words.argmax())]))
 
 
 def text_findings(texts: Sequence[str], labels: Sequence[Any] | None) -> Iterator[Finding]:
-    """Report what is odd about texts, and about texts with their labels."""
+    """Report problems of texts, and of texts with their labels."""
     keys = [text_key(text) for text in texts]
     first: dict[str, int] = {}
-    again = [number for number, key in enumerate(keys) if key and first.setdefault(key, number) != number]
-    if again:
-        yield Finding("documents that repeat an earlier text", len(again), _cut(texts[again[0]]), "drop them")
+    repeats = [number for number, key in enumerate(keys) if key and first.setdefault(key, number) != number]
+    if repeats:
+        yield Finding("documents that repeat an earlier text", len(repeats), _shorten(texts[repeats[0]]), "drop them")
     if labels is not None:
-        given: dict[str, set[str]] = defaultdict(set)
+        by_text: dict[str, set[str]] = defaultdict(set)
         for key, label in zip(keys, labels, strict=True):
-            given[key].add(str(label))
-        torn = [key for key, result in given.items() if key and len(result) > 1]
-        if torn:
-            yield Finding("texts with more than one label", len(torn), _cut(texts[first[torn[0]]]), "decide for one")
+            by_text[key].add(str(label))
+        mixed = [key for key, own in by_text.items() if key and len(own) > 1]
+        if mixed:
+            yield Finding(
+                "texts with more than one label", len(mixed), _shorten(texts[first[mixed[0]]]), "decide for one"
+            )
     near = near_copies(texts)
     if near:
         number, other = near[0]
-        example = f"{_cut(texts[number])} / {_cut(texts[other])}"
+        example = f"{_shorten(texts[number])} / {_shorten(texts[other])}"
         cure = "keep copies of one text on one side of a split"
         yield Finding("documents that nearly repeat an earlier text", len(near), example, cure)
     empty = [number for number, text in enumerate(texts) if not text.strip()]
     if empty:
         yield Finding("empty documents", len(empty), f"row {empty[0] + 1}", "drop them")
-    tokenizer = as_tokenizer(AUTO, texts)  # what a fit would take
+    tokenizer = as_tokenizer(AUTO, texts)  # as fit does
     dropped = [number for number, text in enumerate(texts) if text.strip() and not tokenizer.words(text)]
     if dropped:
         cure = "--tokenizer unicode-punctuation" if tokenizer.name == "kim" else "drop them"
         what = f"documents of which the tokenizer '{tokenizer.name}' leaves no word"
-        yield Finding(what, len(dropped), _cut(texts[dropped[0]]), cure)
+        yield Finding(what, len(dropped), _shorten(texts[dropped[0]]), cure)
 
 
 def leaks(training: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
-    """Documents of one file that stand in another too."""
+    """Report test documents that are also in the training file."""
     known = {text_key(text) for text in training}
     both = [text for text in test if text_key(text) and text_key(text) in known]
     if both:
-        yield Finding("documents of the second file that the first has too", len(both), _cut(both[0]), "drop them")
+        yield Finding("documents of the second file that the first has too", len(both), _shorten(both[0]), "drop them")
 
 
 def kinds_of_text(texts: Sequence[str]) -> Iterator[Finding]:
-    """Scripts, and languages by their function words, of a sample; a document may count in several scripts."""
+    """Report scripts, and languages by their function words, of a sample of documents."""
     sample = texts[:: max(1, len(texts) // _SAMPLE)]
     for script, number in Counter(script for text in sample for script in scripts_of(text)).most_common(6):
         yield Finding(f"script: {script}", number, f"of {len(sample):,} documents looked at")
@@ -236,7 +238,7 @@ def kinds_of_text(texts: Sequence[str]) -> Iterator[Finding]:
 
 
 def scripts_of(text: str) -> set[str]:
-    """Names of the scripts of a text's letters, as Unicode has them, such as LATIN, CYRILLIC or CJK."""
+    """Return the Unicode names of the scripts of a text's letters, such as LATIN, CYRILLIC or CJK."""
     return {script for character in set(text[:2000]) if (script := _script(character))}
 
 
@@ -248,7 +250,7 @@ def _script(character: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """Return the language with most function words in a text; "unknown" if they are few, or as many of another's."""
+    """Return the language with most function words in a text; "unknown" if they are few, or tied."""
     words = Counter(word.lower() for word in UnicodeTokenizer().words(text[:2000]))
     hits = {name: sum(words[word] for word in own.split()) for name, own in _FUNCTION_WORDS.items()}
     distinct = {name: sum(words[word] > 0 for word in own.split()) for name, own in _FUNCTION_WORDS.items()}
@@ -257,6 +259,6 @@ def language_of(text: str) -> str:
     return first if enough and hits[first] > hits[second] else "unknown"
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     shown = " ".join(text.split())
     return shown if len(shown) <= 60 else shown[:59] + "…"

@@ -1,7 +1,7 @@
-"""What people call classes ↔ columns of the network's answer.
+"""Class labels ↔ columns of the network's logits.
 
-Two kinds of task: one label a document (softmax over the classes), and many labels a document, given as lists of labels
-or as a binary indicator matrix (one sigmoid a column).
+Two kinds of task: one label per document (softmax over the classes), or many labels per document, as lists of labels or
+a binary indicator matrix (one sigmoid per column).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,18 @@ class Labels:
 
     classes: NDArray[Any]  # (n_classes,)
     multilabel: bool = False
-    thresholds: NDArray[np.float64] | None = None  # of many labels: a label is given above this probability, else ½
+    thresholds: NDArray[np.float64] | None = None  # multi-label: a label is assigned above this probability; None: ½
 
     def __len__(self) -> int:
         return len(self.classes)
 
     @property
     def n_scores(self) -> int:
-        """Scores that a linear model gives: one a class; where a document has one of two classes, one tells both."""
+        """Number of scores of a linear model: one per class; a single one for two exclusive classes."""
         return 1 if len(self) == 2 and not self.multilabel else len(self)
 
     def encode(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Labels → class numbers (n,), or the indicator matrix as floats (n, n_classes)."""
+        """Return class numbers (n,), or the indicator matrix as floats (n, n_classes)."""
         if self.multilabel:
             if _are_lists(y):
                 y = self._indicators(y)
@@ -58,18 +58,18 @@ class Labels:
         return matrix
 
     def as_predicted(self, y: Any) -> Any:
-        """True labels in the form that `predict` gives: of many labels a document, indicators (n, n_classes)."""
+        """Return true labels in the form of predictions: for multi-label tasks, indicators (n, n_classes)."""
         return self.encode(as_labels(y)).astype(np.int64) if self.multilabel else y
 
-    def named(self, decided: NDArray[Any]) -> list[Any]:
-        """Decisions as people write them: a label each; of many labels a document, a list of each."""
+    def to_names(self, decided: NDArray[Any]) -> list[Any]:
+        """Return predictions as labels: one per document, or for multi-label tasks a list per document."""
         names = self.classes.tolist()
         if not self.multilabel:
             return list(decided.tolist())
         return [[name for name, on in zip(names, row, strict=True) if on] for row in decided.tolist()]
 
     def probabilities(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Logits → probabilities: rows that sum to 1, or one independent probability a label."""
+        """Turn logits into probabilities: rows that sum to 1, or one independent probability per label."""
         _check_finite(logits)
         scores = logits.astype(np.float64)
         if self.multilabel:
@@ -79,7 +79,7 @@ class Labels:
         return np.asarray(exponential / exponential.sum(axis=1, keepdims=True))
 
     def decide(self, logits: NDArray[np.float32]) -> NDArray[Any]:
-        """Logits → labels: the likeliest class, or every label with a probability above its threshold."""
+        """Turn logits into labels: the most likely class, or every label above its threshold."""
         _check_finite(logits)
         if self.multilabel:
             return (logits > self._least_logits).astype(np.int64)
@@ -89,20 +89,20 @@ class Labels:
     def _least_logits(self) -> NDArray[np.float64] | float:
         return 0.0 if self.thresholds is None else np.log(self.thresholds / (1 - self.thresholds))
 
-    def chosen(self, probabilities: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Of many labels, which a document is given: (n, n_classes)."""
+    def apply_thresholds(self, probabilities: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which labels exceed their thresholds: (n, n_classes)."""
         return np.asarray(probabilities > (0.5 if self.thresholds is None else self.thresholds))
 
     def columns(self, probabilities: NDArray[np.float64]) -> list[list[int]]:
         """Which columns each document is given: the likeliest; of many labels, those above their thresholds."""
         if self.multilabel:
-            return [np.flatnonzero(row).tolist() for row in self.chosen(probabilities)]
+            return [np.flatnonzero(row).tolist() for row in self.apply_thresholds(probabilities)]
         return [[column] for column in probabilities.argmax(1).tolist()]
 
     def decide_or_reject(self, logits: NDArray[np.float32], below: float) -> NDArray[Any]:
-        """Logits → the likeliest class of each document, or None where its probability is below that."""
+        """Return the most likely class of each document, or None if its probability is below `below`."""
         if self.multilabel:
-            raise InputError("reject_below is for one label a document")
+            raise InputError("reject_below is for one label per document")
         if not 0.0 <= below <= 1.0:
             raise InputError(f"reject_below is a probability, from 0 to 1, not {below}")
         decided = self.decide(logits).astype(object)
@@ -112,11 +112,11 @@ class Labels:
     def weights(
         self, class_weight: Mapping[Any, float] | Literal["balanced"] | None, encoded: NDArray[Any]
     ) -> NDArray[np.float32]:
-        """What each document counts in the loss: (n,), by its class; all 1 without class weights."""
+        """Return each document's weight in the loss, by its class: (n,); all 1 without class weights."""
         if class_weight is None:
             return np.ones(len(encoded), np.float32)
         if self.multilabel:
-            raise InputError("class_weight is for one label a document; use sample_weight with an indicator matrix")
+            raise InputError("class_weight is for one label per document; use sample_weight with an indicator matrix")
         if isinstance(class_weight, Mapping):
             unknown = set(class_weight) - set(self.classes.tolist())
             if unknown:
@@ -132,7 +132,7 @@ class Labels:
         return np.asarray(by_class[encoded], np.float32)
 
     def to_json(self) -> dict[str, Any]:
-        """Describe the classes so that `from_json` gives them back, their type included."""
+        """Return the classes and their type as JSON for `from_json`."""
         return {
             "classes": self.classes.tolist(),
             "type": self.classes.dtype.kind,
@@ -142,7 +142,7 @@ class Labels:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Labels":
-        """Give back what `to_json` described."""
+        """Restore labels from the JSON of `to_json`, checking every value."""
         classes, kind = record["classes"], record["type"]
         if not isinstance(classes, list) or len(classes) < 2:
             raise TypeError("expected a list of at least two classes")
@@ -150,7 +150,7 @@ class Labels:
         if not isinstance(kind, str) or kind not in types or not all(type(label) in types[kind] for label in classes):
             raise TypeError(f"classes are not all of type {kind!r}")
         if len(set(classes)) < len(classes) or type(record["multilabel"]) is not bool:
-            raise ValueError("a class stands there twice, or 'multilabel' is neither true nor false")
+            raise ValueError("a class is listed twice, or 'multilabel' is neither true nor false")
         if (classes != sorted(classes) and not record["multilabel"]) or any(
             not _is_plain(label) for label in classes if isinstance(label, str)
         ):
@@ -160,25 +160,25 @@ class Labels:
         if thresholds is not None:
             numbers = isinstance(thresholds, list) and all(type(p) is float and 0 < p < 1 for p in thresholds)
             if not record["multilabel"] or not numbers or len(thresholds) != len(classes):
-                raise ValueError("thresholds are probabilities, one a label, where a document has many labels")
+                raise ValueError("thresholds are probabilities, one per label, of a multi-label model")
             thresholds = np.array(thresholds)
         return cls(np.array(classes, dtype=as_numpy[kind]), record["multilabel"], thresholds)
 
 
-_GRID = np.arange(1, 20) / 20  # probabilities that a threshold can be
-_ENOUGH = 20  # documents that have a label, for a threshold of its own
+_GRID = np.arange(1, 20) / 20  # candidate thresholds
+_ENOUGH = 20  # least documents of a label that gets its own threshold
 
 
 def fit_thresholds(probabilities: NDArray[np.float64], targets: NDArray[Any]) -> NDArray[np.float64]:
-    """Probability above which each label is given, by F1 on these documents: (n_classes,).
+    """Fit the probability above which each label is assigned, by F1 on these documents: (n_classes,).
 
-    One for all labels together and, of labels that many documents have, one of their own. A half where it is as good.
+    Frequent labels have their own threshold, rare ones share one. Ties go to the threshold closest to ½.
     """
     truth, half = targets > 0.5, int(np.flatnonzero(_GRID == 0.5)[0])
-    given = probabilities[:, :, None] > _GRID  # (documents, labels, thresholds)
-    both = (given & truth[:, :, None]).sum(0)
-    f1 = 2 * both / np.maximum(given.sum(0) + truth.sum(0)[:, None], 1)
-    micro = 2 * both.sum(0) / np.maximum(given.sum((0, 1)) + truth.sum(), 1)
+    assigned = probabilities[:, :, None] > _GRID  # (documents, labels, thresholds)
+    both = (assigned & truth[:, :, None]).sum(0)
+    f1 = 2 * both / np.maximum(assigned.sum(0) + truth.sum(0)[:, None], 1)
+    micro = 2 * both.sum(0) / np.maximum(assigned.sum((0, 1)) + truth.sum(), 1)
 
     def best(scores: NDArray[np.float64]) -> float:
         near = np.abs(np.arange(len(_GRID)) - half)
@@ -188,7 +188,7 @@ def fit_thresholds(probabilities: NDArray[np.float64], targets: NDArray[Any]) ->
 
 
 def rightness(logits: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
-    """1 for a right document; of many labels a document, the share of right cells: (documents,)."""
+    """Return 1 per correct document, else 0; for multi-label tasks the share of correct labels: (documents,)."""
     if targets.ndim == 2:
         return np.asarray(((logits > 0) == (targets > 0.5)).mean(1))
     return np.asarray(logits.argmax(1) == targets, np.float64)
@@ -197,12 +197,12 @@ def rightness(logits: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64
 def _check_finite(logits: NDArray[Any]) -> None:
     if not np.isfinite(logits).all():
         raise NotFinite(
-            "the model's answer is NaN or infinite: its weights are damaged or have diverged; train it again"
+            "the model's prediction is NaN or infinite: its weights are damaged or have diverged; train it again"
         )
 
 
 def as_labels(y: Any) -> NDArray[Any]:
-    """Check labels as people hand them in: a column, lists of labels, or a (sparse) indicator matrix or table."""
+    """Check labels that users pass in: a column, lists of labels, or a (sparse) indicator matrix or table."""
     names = column_names(y)
     if names is not None and len(names) == 1:
         y = y[names[0]]
@@ -210,13 +210,13 @@ def as_labels(y: Any) -> NDArray[Any]:
         y = y.toarray()
     if getattr(y, "ndim", 1) == 2 or (names is not None and len(names) > 1):
         array = np.asarray(y)
-        return _checked_array(array.ravel().tolist(), array.ravel()) if array.shape[1] == 1 else array
+        return _check_array(array.ravel().tolist(), array.ravel()) if array.shape[1] == 1 else array
     cells = as_list(y)
-    lists = _as_lists(cells)
-    return _checked_array(cells, y) if lists is None else lists
+    lists = _label_tuples(cells)
+    return _check_array(cells, y) if lists is None else lists
 
 
-def _checked_array(cells: list[Any], y: Any) -> NDArray[Any]:
+def _check_array(cells: list[Any], y: Any) -> NDArray[Any]:
     missing = [k for k, label in enumerate(cells) if label is None or (isinstance(label, float) and label != label)]
     if missing:
         raise InputError(f"the label of document {missing[0]} is missing ({cells[missing[0]]}); drop it or label it")
@@ -227,25 +227,25 @@ def _checked_array(cells: list[Any], y: Any) -> NDArray[Any]:
             raise InputError(f"a label holds a NUL character or half a surrogate pair: {label[:40]!r}; remove it")
         if isinstance(label, (bytes, dict, set)) or (isinstance(label, (list, tuple)) and not _are_numbers(label)):
             raise InputError(
-                f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels a "
+                f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels per "
                 "document give lists of strings, or a binary indicator matrix"
             )
     try:
         return y if isinstance(y, np.ndarray) else np.asarray(cells)
     except ValueError:
         raise InputError(
-            "labels have different lengths; for many labels a document give lists of strings, or a binary indicator "
+            "labels have different lengths; for many labels per document give lists of strings, or a binary indicator "
             "matrix (scikit-learn's MultiLabelBinarizer makes one)"
         ) from None
 
 
 def _is_plain(label: str) -> bool:
-    """Return whether a label can be saved and sent: no NUL, no half of a surrogate pair."""
+    """Return whether a label can be stored: no NUL, no half of a surrogate pair."""
     return "\0" not in label and not any("\ud800" <= letter <= "\udfff" for letter in label)
 
 
-def _as_lists(rows: list[Any]) -> NDArray[Any] | None:
-    """Lists of labels as tuples, one a document: (n,); None of anything else."""
+def _label_tuples(rows: list[Any]) -> NDArray[Any] | None:
+    """Return lists of labels as tuples, one per document: (n,); None for other labels."""
     if not rows or not all(isinstance(row, (list, tuple, set, frozenset)) for row in rows):
         return None
     if not any(isinstance(label, str) for row in rows for label in row):
@@ -263,23 +263,23 @@ def _are_lists(y: NDArray[Any]) -> bool:
 
 
 def as_lists(labels: Sequence[Any]) -> list[list[str]]:
-    """Names of each document's labels, as files have them: a list, or the one that it has."""
+    """Return a list of label names per document, from single labels or lists of them."""
     return [[str(one) for one in (own if isinstance(own, (list, tuple)) else [own])] for own in labels]
 
 
 def label_names(y: Any) -> list[str] | None:
-    """Names of the columns of a table of indicators (pandas, polars); None of anything else."""
+    """Return the column names of a table of indicators (pandas, polars); None for anything else."""
     names = column_names(y)
     return None if names is None or len(names) < 2 else [str(name) for name in names]
 
 
 def _are_numbers(row: Sequence[Any]) -> bool:
-    """Whether this may be a row of an indicator matrix."""
+    """Return whether this may be a row of an indicator matrix."""
     return all(isinstance(value, (bool, int, float)) for value in row)
 
 
 def learn_labels(y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
-    """Find the classes of a training set; `names` are those of the columns of an indicator matrix."""
+    """Find the classes of a training set; `names` are the columns of an indicator matrix."""
     if _are_lists(y):
         known = sorted({label for row in y for label in row})
         if len(known) < 2:
@@ -293,7 +293,7 @@ def learn_labels(y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
             raise InputError("every column of y is constant: there is nothing to learn")
         return Labels(np.arange(y.shape[1]) if names is None else np.array(names), multilabel=True)
     if y.ndim != 1:
-        raise InputError(f"expected one label a document or a binary indicator matrix, found shape {y.shape}")
+        raise InputError(f"expected one label per document or a binary indicator matrix, found shape {y.shape}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InputError("labels hold NaN or infinity; drop those rows or label them")
     try:

@@ -1,8 +1,8 @@
 """Data files → documents and labels.
 
-What a file is, `mpad.data.tables` says; here its columns become texts and labels. Also a folder with one folder of
-text files per class, and several files by a pattern such as `reviews-*.csv`. A document has one label or many: a list
-of JSON, a cell with a separator, or a column of 0 and 1 for each label.
+`mpad.data.tables` parses files; this module turns their columns into texts and labels. It also reads a folder with one
+folder of text files per class, and several files by a pattern such as `reviews-*.csv`. A document has one label or
+many: a JSON list, a cell with a separator, or a column of 0 and 1 per label.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from typing import Any
 
 from mpad.data.tables import Absent, Table, kind_of, open_table
 from mpad.errors import DataFileError
-from mpad.files.archives import unpacked
+from mpad.files.archives import read_unpacked
 from mpad.files.encoding import decode
 
-# The web app (static/csv.js) has the same lists. The first name of each wins over all others.
+# The web app (static/csv.js) has the same lists. The first name of each takes precedence over all others.
 TEXT_NAMES = (
     *("text", "document", "sentence", "review", "content", "body", "comment", "tweet", "message", "description"),
     *("abstract", "article", "post", "question", "utterance", "headline", "snippet", "review_text", "review_body"),
@@ -34,27 +34,27 @@ _ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false"
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """Columns of a table that are read."""
+    """The columns of a table that are read."""
 
     text: str | None = None
     labels: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        label = f", label from {_quoted(self.labels)}" if self.labels else ""
-        return f"text from {_quoted([self.text or ''])}{label}" + (
-            f"; not used: {_listed(self.unused)}" if self.unused else ""
+        label = f", label from {_quote_names(self.labels)}" if self.labels else ""
+        return f"text from {_quote_names([self.text or ''])}{label}" + (
+            f"; not used: {_join_names(self.unused)}" if self.unused else ""
         )
 
 
 @dataclass(frozen=True)
 class Documents:
-    """Texts, with their labels where the source has them; of many labels a document, a list of each."""
+    """Texts, with their labels if the source has them; multi-label documents have a list each."""
 
     texts: list[str]
     labels: list[Any] | None = None
     columns: ReadColumns | None = None  # of a table
-    ids: list[str] | None = None  # if the table has a column of them
+    ids: list[str] | None = None  # if the table has an id column
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -62,11 +62,11 @@ class Documents:
 
 @dataclass(frozen=True)
 class Rows:
-    """Texts with all columns that they came with."""
+    """Texts with all columns of their table."""
 
     names: list[str]
     cells: list[Sequence[Any]]
-    text_at: int = 0  # which column is the text
+    text_at: int = 0  # place of the text column
 
 
 def read_documents(
@@ -83,8 +83,8 @@ def read_documents(
     `text` and `label` name the columns. Otherwise columns with the names in `remembered` are read, or the one with a
     common name (`text`, `review`, `label`, `category`, ...); several such columns are an error.
 
-    With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one for each label. A row
-    without its label is an error, unless there is a list `unlabelled`: then it is left out, and the list says where.
+    With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one per label. A row without
+    its label is an error, unless a list `unlabelled` is given: then it is left out, and its place added to the list.
     """
     files = matching_files(path)
     if len(files) > 1:
@@ -94,7 +94,7 @@ def read_documents(
         return Documents(joined, as_numbers(labels) if len(labels) == len(joined) else None, parts[0].columns)
     path = files[0]
     if path.is_dir():
-        return _folder(path)
+        return _read_folder(path)
     if need_labels and kind_of(path) == ".txt":
         raise DataFileError(
             f"{path}: plain text has no labels; expected .csv, .tsv, .jsonl, .parquet or a folder of class folders"
@@ -103,8 +103,8 @@ def read_documents(
     table = open_table(path, [name for name in (text, *named) if name is not None], KNOWN_NAMES)
     if not table.names:
         return Documents([], [] if need_labels else None)
-    text_at = text_column(table, text, remembered)
-    labels_at = label_places(table, named, need_labels, text_at, remembered)
+    text_at = find_text_column(table, text, remembered)
+    labels_at = find_label_columns(table, named, need_labels, text_at, remembered)
     texts: list[str] = []
     labels, ids = [], list[str]()
     free = [at for at in range(len(table.names)) if at not in (text_at, *labels_at)]
@@ -113,18 +113,18 @@ def read_documents(
         if unlabelled is not None and len(labels_at) == 1 and separator is None and _is_missing(row[labels_at[0]]):
             unlabelled.append(f"{table.place} {number}")
             continue
-        texts.append(text_cell(table, number, row[text_at], text_at))
+        texts.append(read_text(table, number, row[text_at], text_at))
         if labels_at:
-            labels.append(label_of(table, number, row, labels_at, separator))
+            labels.append(read_label(table, number, row, labels_at, separator))
         if id_at is not None:
             ids.append(str(row[id_at]))
-    chosen = _read_columns(table, text_at, labels_at)
+    chosen = _describe_columns(table, text_at, labels_at)
     shown = None if kind_of(path) == ".txt" else chosen
     return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids)
 
 
 def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | None = None) -> Rows:
-    """Read a file with all its columns, which have different names."""
+    """Read a file with all its columns."""
     files = matching_files(path)
     if len(files) > 1 or files[0].is_dir():
         texts = read_documents(path, text, need_labels=False, remembered=remembered).texts
@@ -132,11 +132,11 @@ def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | No
     table = open_table(files[0], [] if text is None else [text], KNOWN_NAMES)
     if not table.names:
         return Rows(["text"], [])
-    text_at = text_column(table, text, remembered)
+    text_at = find_text_column(table, text, remembered)
     cells: list[Sequence[Any]] = []
     for number, row in table.rows:
         own = [None if isinstance(cell, Absent) else cell for cell in row]
-        own[text_at] = text_cell(table, number, row[text_at], text_at)
+        own[text_at] = read_text(table, number, row[text_at], text_at)
         cells.append(own)
     return Rows(table.names, cells, text_at)
 
@@ -148,7 +148,7 @@ def choose_columns(
     need_labels: bool = True,
     remembered: ReadColumns | None = None,
 ) -> ReadColumns | None:
-    """Return the columns that would be read from the first file, without reading its rows; None if it has none."""
+    """Return the columns that would be read from the first file, without reading rows; None if it has no columns."""
     file = matching_files(path)[0]
     if file.is_dir() or kind_of(file) == ".txt":
         return None
@@ -156,17 +156,17 @@ def choose_columns(
     table = open_table(file, [name for name in (text, *named) if name is not None], KNOWN_NAMES, streamed=True)
     if not table.names:
         return None
-    text_at = text_column(table, text, remembered)
-    return _read_columns(table, text_at, label_places(table, named, need_labels, text_at, remembered))
+    text_at = find_text_column(table, text, remembered)
+    return _describe_columns(table, text_at, find_label_columns(table, named, need_labels, text_at, remembered))
 
 
-def _read_columns(table: Table, text_at: int, labels_at: Sequence[int]) -> ReadColumns:
+def _describe_columns(table: Table, text_at: int, labels_at: Sequence[int]) -> ReadColumns:
     unused = (name for at, name in enumerate(table.names) if at not in (text_at, *labels_at))
     return ReadColumns(table.names[text_at], tuple(table.names[at] for at in labels_at), tuple(unused))
 
 
 def matching_files(path: Files) -> list[Path]:
-    """The files of a pattern such as `reviews-*.csv`, or the one file or folder of that name; or of several."""
+    """List the files of a pattern such as `reviews-*.csv`, or the file or folder of that name; or of several."""
     if not isinstance(path, (str, Path)):
         if not isinstance(path, (list, tuple)) or not path or not all(isinstance(one, (str, Path)) for one in path):
             raise DataFileError(
@@ -190,15 +190,15 @@ def matching_files(path: Files) -> list[Path]:
 # ── Columns ──
 
 
-def text_column(table: Table, name: str | None, remembered: ReadColumns | None = None) -> int:
+def find_text_column(table: Table, name: str | None, remembered: ReadColumns | None = None) -> int:
     """Return the place of the text column: the one of that name, the remembered one, or one with a common name."""
     if name is None and remembered is not None and remembered.text in table.names:
         name = remembered.text
-    at = _column(table, name, TEXT_NAMES, "--text")
+    at = _find_column(table, name, TEXT_NAMES, "--text")
     if at is None:
         raise DataFileError(
-            f"{table.path}: no column of text among {_listed(table.names)}; name it with --text (text=... in Python); "
-            "the first row must hold the names of the columns"
+            f"{table.path}: no column of text among {_join_names(table.names)}; name it with --text (text=... in "
+            "Python); the first row must hold the names of the columns"
         )
     kind = table.types.get(table.names[at], "string")
     if kind not in ("string", "large_string", "string_view", "null") and "values=string" not in kind:
@@ -208,18 +208,18 @@ def text_column(table: Table, name: str | None, remembered: ReadColumns | None =
     return at
 
 
-def label_places(
+def find_label_columns(
     table: Table, named: Sequence[str], needed: bool, text_at: int, remembered: ReadColumns | None = None
 ) -> list[int]:
-    """Return the places of the label columns; none if there is none and none is needed."""
+    """Return the places of the label columns; empty if there is none and none is needed."""
     if not named and remembered is not None and remembered.labels and set(remembered.labels) <= set(table.names):
         named = remembered.labels
     if len(named) > 1:
-        places = [_column(table, name, (), "--label") for name in named]
+        places = [_find_column(table, name, (), "--label") for name in named]
         return [at for at in places if at is not None]
-    at = _column(table, named[0] if named else None, LABEL_NAMES, "--label" if needed else None, text_at)
+    at = _find_column(table, named[0] if named else None, LABEL_NAMES, "--label" if needed else None, text_at)
     if at is None and needed:
-        listed = _listed(table.names)
+        listed = _join_names(table.names)
         raise DataFileError(
             f"{table.path}: no column of labels among {listed}; name it with --label (label=... in Python)"
         )
@@ -230,14 +230,14 @@ def label_places(
     return [] if at is None or (at == text_at and not needed) else [at]
 
 
-def _column(
+def _find_column(
     table: Table, name: str | None, guesses: Sequence[str], option: str | None, other: int | None = None
 ) -> int | None:
     """Return the place of a column by its name, or the only one with a common name; `other` is read already."""
     path, names = table.path, table.names
     if name is not None:
         if name not in names:
-            raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_listed(names)})")
+            raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_join_names(names)})")
         result = name
     else:
         lowered = [one.lower() for one in names]
@@ -250,7 +250,7 @@ def _column(
                 return None
             what = option.removeprefix("--")
             raise DataFileError(
-                f"{path}: several columns could be the {what}: {_listed([names[at] for at in places])}; "
+                f"{path}: several columns could be the {what}: {_join_names([names[at] for at in places])}; "
                 f"name one with {option} ({what}=... in Python)"
             )
         result = names[places[0]]
@@ -259,23 +259,23 @@ def _column(
     return names.index(result)
 
 
-def _quoted(names: Sequence[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name[:60]}'" for name in names[:20])
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Names for a message; of very many, the first."""
+def _join_names(names: Sequence[str]) -> str:
+    """Join names for a message, shortening long lists."""
     return ", ".join(name[:60] for name in names[:20]) + (f" … ({len(names):,} in all)" if len(names) > 20 else "")
 
 
 # ── Cells ──
 
 
-def text_cell(table: Table, number: int, cell: Any, at: int) -> str:
-    """The text in a cell."""
+def read_text(table: Table, number: int, cell: Any, at: int) -> str:
+    """Return the text in a cell."""
     where = f"{table.path}, {table.place} {number}"
     if isinstance(cell, Absent):
-        raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_listed(cell.there)})")
+        raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_join_names(cell.keys)})")
     if cell is None and table.place == "row":
         return ""
     if not isinstance(cell, str):
@@ -285,20 +285,20 @@ def text_cell(table: Table, number: int, cell: Any, at: int) -> str:
     return cell
 
 
-def label_of(table: Table, number: int, row: Sequence[Any], places: Sequence[int], separator: str | None) -> Any:
-    """The label of a row, or its labels."""
+def read_label(table: Table, number: int, row: Sequence[Any], places: Sequence[int], separator: str | None) -> Any:
+    """Return the label of a row, or its list of labels."""
     where = f"{table.path}, {table.place} {number}"
     for at in places:
         if isinstance(row[at], Absent):
-            raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_listed(row[at].there)})")
+            raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_join_names(row[at].keys)})")
     if len(places) > 1:
         return [table.names[at] for at in places if _is_on(where, table.names[at], row[at])]
     cell = row[places[0]]
     if isinstance(cell, list):
-        return [_present(where, one) for one in cell]
+        return [_check_label(where, one) for one in cell]
     if separator is not None:
         return [part.strip() for part in str("" if cell is None else cell).split(separator) if part.strip()]
-    return _present(where, cell)
+    return _check_label(where, cell)
 
 
 def _is_on(where: str, name: str, cell: Any) -> bool:
@@ -312,7 +312,7 @@ def _is_missing(label: object) -> bool:
     return label is None or label != label or not str(label).strip()
 
 
-def _present(where: str, label: object) -> Any:
+def _check_label(where: str, label: object) -> Any:
     if _is_missing(label):
         raise DataFileError(f"{where}: the label is missing; drop the row or label it")
     if not isinstance(label, (str, int, float)):
@@ -323,7 +323,7 @@ def _present(where: str, label: object) -> Any:
 
 
 def as_numbers(labels: list[Any]) -> list[Any]:
-    """Labels as whole numbers where all of them are, written as such; else as strings. Lists of labels stay."""
+    """Turn labels into integers if all of them are, else into strings; lists of labels become lists of strings."""
     if any(isinstance(label, list) for label in labels):
         return [[str(one) for one in (label if isinstance(label, list) else [label])] for label in labels]
     if all(type(label) is int or _is_whole(label) for label in labels):
@@ -335,14 +335,14 @@ def _is_whole(label: str) -> bool:
     return len(label) < 19 and label.isascii() and label.removeprefix("-").isdigit() and str(int(label)) == label
 
 
-def _folder(path: Path) -> Documents:
+def _read_folder(path: Path) -> Documents:
     classes = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
     if not classes:
         raise DataFileError(f"{path}: expected a folder for each class with a text file for each document")
     texts, labels = [], []
     for folder in classes:
         for file in sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")):
-            texts.append(decode(str(file), unpacked(file)))
+            texts.append(decode(str(file), read_unpacked(file)))
             labels.append(folder.name)
     if not texts:
         raise DataFileError(f"{path}: its class folders ({', '.join(f.name for f in classes)}) hold no files")

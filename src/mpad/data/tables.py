@@ -1,14 +1,15 @@
-"""Data files → rows: a line of names, then a row a document.
+"""Data files → tables: column names, then one row per document.
 
 CSV (with commas, semicolons, tabs or bars), TSV, JSON lines, a JSON array, Parquet, Excel. `.gz`, `.xz` and `.zip` are
-read within the limits of `mpad.files.archives`; UTF-16 is recognized by its byte-order mark. An unreadable file is
-reported by name and line.
+read within the limits of `mpad.files.archives`; UTF-16 is recognized by its byte-order mark. Errors name the file and
+the line.
 """
 
 import csv
 import io
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -16,82 +17,92 @@ from typing import Any, Literal
 
 from mpad.errors import DataFileError
 from mpad.extras import require
-from mpad.files.archives import LIMITS, PACKED, TooLarge, only_member, open_stream, refused, streams, unpacked
+from mpad.files.archives import (
+    LIMITS,
+    PACKED,
+    TooLarge,
+    can_stream,
+    only_member,
+    open_stream,
+    read_unpacked,
+    translate_errors,
+)
 from mpad.files.encoding import decode, decoded_lines
 from mpad.files.safe_json import parse_json
 
 KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".txt")
 _DELIMITERS = (",", ";", "\t", "|")
 _EXCEL_ROWS = 1 << 20
-_ROWS = 256  # of a Parquet file, read together: a dictionary can make a row many times larger than on disk
+_ROWS = 256  # of Parquet per batch: a dictionary can make a row many times larger than on disk
+_STREAMED_ROWS = 4096  # of Parquet per batch, of mapped files
 csv.field_size_limit(1 << 30)  # a document may be long
 
 
 @dataclass(frozen=True)
 class Absent:
-    """Stands in a row for what an object of JSON does not have."""
+    """A cell of a JSON object that lacks the key of the column."""
 
-    there: tuple[str, ...]
+    keys: tuple[str, ...]  # that the object has
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they are read, each with the number by which people find it."""
+    """Rows as they are read, each with its number in the file."""
 
     path: Path
     names: list[str]
     rows: Iterator[tuple[int, Sequence[Any]]]
     place: str = "line"  # what the number counts
-    types: Mapping[str, str] = field(default_factory=dict)  # of columns, where the file says them
+    types: Mapping[str, str] = field(default_factory=dict)  # type of each column, if the file has them
 
 
 def open_table(path: Path, wanted: Sequence[str], known: Sequence[str], streamed: bool = False) -> Table:
-    """Open a file; `wanted` are columns that somebody named, `known` names that columns often have.
+    """Open a file; `wanted` are columns that the user named, `known` are common column names.
 
-    Streamed, memory does not grow with the file, if its form lets it be read line by line. What is wrong further down
-    is then said later: at its row.
+    With `streamed`, memory does not grow with the file if its format can be read line by line; errors further down are
+    then raised when their row is reached.
     """
     kind = kind_of(path)
     if kind == ".parquet":
-        return _parquet(path)
+        return read_parquet(path)
     if kind == ".xlsx":
-        return _excel(path)
-    # A tab-separated file is taken literally, quotes and all: that is how corpora are passed around.
+        return _read_excel(path)
+    # In tab-separated files quotes are ordinary characters, as in most published corpora.
     literal = kind in (".tsv", ".tab")
     delimited = literal or kind == ".csv"
-    lines = _lines(path, "" if delimited else "\n", streamed and kind != ".json")
+    lines = _read_lines(path, "" if delimited else "\n", streamed and kind != ".json")
     if kind == ".txt":
-        return Table(path, ["text"], ((line, [text]) for line, text in enumerate(map(_without_end, lines), 1)))
+        return Table(path, ["text"], ((line, [text]) for line, text in enumerate(map(_strip_newline, lines), 1)))
     if not delimited:
-        return _json(path, lines)
+        return _read_json(path, lines)
     header = next(lines, "")
-    delimiter = "\t" if literal else _delimiter(header, wanted, known)
-    return _delimited(path, chain([header], lines), delimiter, literal, headless=not wanted, known=known)
+    delimiter = "\t" if literal else _guess_delimiter(header, wanted, known)
+    return _read_delimited(path, chain([header], lines), delimiter, literal, headless=not wanted, known=known)
 
 
-def _lines(path: Path, newline: str, streamed: bool) -> Iterator[str]:
-    """Lines of a file with their ends, all of it decoded before the first is given, unless it is streamed."""
-    if not (streamed and streams(path)):
-        return iter(io.StringIO(decode(str(path), unpacked(path)), newline=newline))
+def _read_lines(path: Path, newline: str, streamed: bool) -> Iterator[str]:
+    """Return the lines of a file with their ends; unless streamed, the file is decoded before the first line."""
+    if not (streamed and can_stream(path)):
+        return iter(io.StringIO(decode(str(path), read_unpacked(path)), newline=newline))
 
-    def as_they_come() -> Iterator[str]:
-        with refused(path):
+    def stream_lines() -> Iterator[str]:
+        with translate_errors(path):
             yield from decoded_lines(str(path), open_stream(path), newline)
 
-    return as_they_come()
+    return stream_lines()
 
 
-def _without_end(line: str) -> str:
+def _strip_newline(line: str) -> str:
     return line.removesuffix("\n").removesuffix("\r")
 
 
 def kind_of(path: Path) -> str:
-    """The ending that says what a file holds, packed or not."""
+    """Return the extension of a file's format, without that of its compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kinds = [suffix for suffix in suffixes if suffix not in PACKED]
     kind = kinds[-1] if kinds else ""
     if kind == "" and suffixes[-1:] == [".zip"]:
-        with refused(path), zipfile.ZipFile(path) as archive:
+        with translate_errors(path), zipfile.ZipFile(path) as archive:
             return kind_of(Path(only_member(path, archive)))
     if kind not in KINDS:
         raise DataFileError(
@@ -102,12 +113,12 @@ def kind_of(path: Path) -> str:
 
 
 def has_names(names: Sequence[str], known: Sequence[str]) -> bool:
-    """Whether any of a line's cells is a name that columns often have."""
+    """Return whether a line has a common column name."""
     return any(name.lower() in known for name in names)
 
 
-def _delimiter(header: str, wanted: Sequence[str], known: Sequence[str]) -> str:
-    """What parts the fields of a CSV file, by its line of names: what makes known names, else most of them."""
+def _guess_delimiter(header: str, wanted: Sequence[str], known: Sequence[str]) -> str:
+    """Guess the delimiter of a CSV file from its header: the one that gives known names, else the most fields."""
     header = header.rstrip("\r\n")
     fields = {}
     for delimiter in _DELIMITERS:
@@ -121,18 +132,18 @@ def _delimiter(header: str, wanted: Sequence[str], known: Sequence[str]) -> str:
     return max(fields, key=lambda delimiter: len(fields[delimiter]), default=",")
 
 
-def _delimited(
+def _read_delimited(
     path: Path, lines: Iterable[str], delimiter: str, literal: bool, headless: bool, known: Sequence[str]
 ) -> Table:
     quoting: Literal[0, 3] = csv.QUOTE_NONE if literal else csv.QUOTE_MINIMAL
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
-    rows = _numbered(path, reader)
+    rows = _number_rows(path, reader)
     first = next(rows, (1, []))
     if not first[1]:
-        raise DataFileError(f"{path}: the file is empty; expected a line of column names, then a document a line")
+        raise DataFileError(f"{path}: the file is empty; expected a line of column names, then a document per line")
     names = [name.strip() for name in first[1]]
     if headless and literal and len(names) == 2 and not has_names(names, known):
-        names, rows = ["label", "text"], chain([first], rows)  # label<TAB>text, the form of many corpora
+        names, rows = ["label", "text"], chain([first], rows)  # label<TAB>text, common in published corpora
 
     def checked() -> Iterator[tuple[int, Sequence[Any]]]:
         for line, row in rows:
@@ -148,7 +159,7 @@ def _delimited(
     return Table(path, names, checked())
 
 
-def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+def _number_rows(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
     line = 1
     while True:
         try:
@@ -161,8 +172,8 @@ def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, li
         line = reader.line_num + 1  # type: ignore[attr-defined]
 
 
-def _json(path: Path, lines: Iterator[str]) -> Table:
-    """JSON lines, or one array of objects; the first object names the columns."""
+def _read_json(path: Path, lines: Iterator[str]) -> Table:
+    """Read JSON lines, or one array of objects; the first object names the columns."""
     blank = 0
     for first_line in lines:
         if first_line.strip():
@@ -172,8 +183,8 @@ def _json(path: Path, lines: Iterator[str]) -> Table:
         return Table(path, [], iter(()))
     lines = chain([first_line], lines)
     place = "item" if first_line.lstrip().startswith("[") else "line"
-    values = _json_array(path, "".join(lines)) if place == "item" else _json_lines(path, lines, blank + 1)
-    records = _objects(path, values, place)
+    values = _parse_array(path, "".join(lines)) if place == "item" else _parse_lines(path, lines, blank + 1)
+    records = _check_objects(path, values, place)
     first = next(records, None)
     if first is None:
         return Table(path, [], iter(()), place)
@@ -185,69 +196,86 @@ def _json(path: Path, lines: Iterator[str]) -> Table:
     return Table(path, names, rows, place)
 
 
-def _objects(path: Path, values: Iterable[tuple[int, Any]], place: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _check_objects(path: Path, values: Iterable[tuple[int, Any]], place: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, record in values:
         if not isinstance(record, dict):
             raise DataFileError(
                 f"{path}, {place} {number}: expected a JSON object, found {type(record).__name__}; "
-                "JSON lines hold one object a line"
+                "JSON lines hold one object per line"
             )
         yield number, record
 
 
-def _json_lines(path: Path, lines: Iterable[str], start: int) -> Iterator[tuple[int, Any]]:
+def _parse_lines(path: Path, lines: Iterable[str], start: int) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(lines, start=start):
         if line.strip():
             wrong = f"{path}, line {number}: not JSON: "
-            yield number, parse_json(line.removesuffix("\n"), lambda said, wrong=wrong: DataFileError(wrong + said))  # type: ignore[misc]
+            yield number, parse_json(line.removesuffix("\n"), lambda reason, wrong=wrong: DataFileError(wrong + reason))  # type: ignore[misc]
 
 
-def _json_array(path: Path, content: str) -> Iterable[tuple[int, Any]]:
-    return enumerate(parse_json(content, lambda said: DataFileError(f"{path}: not JSON: {said}")), start=1)
+def _parse_array(path: Path, content: str) -> Iterable[tuple[int, Any]]:
+    return enumerate(parse_json(content, lambda reason: DataFileError(f"{path}: not JSON: {reason}")), start=1)
 
 
-def _parquet(path: Path) -> Table:
-    import pyarrow
-    import pyarrow.parquet
-
-    def wrong(error: Exception) -> DataFileError:
-        said = " ".join(str(error).split())[:200]
-        return DataFileError(f"{path}: not a Parquet file that can be read: {said}")
+def read_parquet(path: Path, row_groups: range | None = None) -> Table:
+    """Open a Parquet file as a table: all of it in memory, or some row groups, mapped from the disk."""
+    mapped = row_groups is not None
+    file = open_parquet(path, streamed=mapped, memory_map=mapped)
+    most = LIMITS.most(path.stat().st_size)
 
     def rows() -> Iterator[tuple[int, Sequence[Any]]]:
-        number, held = 0, 0
+        first = 0 if row_groups is None else row_groups.start
+        number, held = sum(file.metadata.row_group(group).num_rows for group in range(first)), 0
+        batches = file.iter_batches(_STREAMED_ROWS if mapped else _ROWS, None if row_groups is None else [*row_groups])
         try:
-            for batch in file.iter_batches(_ROWS):
-                cells = [column.to_pylist() for column in batch.columns]
-                held += sum(len(cell) for column in cells for cell in column if isinstance(cell, str))
-                if held > most:  # of a dictionary, each time that it is named
-                    raise TooLarge(
-                        f"{path}: unpacks to more than {most:,} bytes of text, too much for a file of its size"
-                    )
-                for row in zip(*cells, strict=True):
-                    number += 1
-                    yield number, row
+            with parquet_errors(path):
+                for batch in batches:
+                    cells = [column.to_pylist() for column in batch.columns]
+                    if not mapped:
+                        held += sum(len(cell) for column in cells for cell in column if isinstance(cell, str))
+                    if held > most:  # each use of a dictionary's entry counts
+                        raise TooLarge(
+                            f"{path}: unpacks to more than {most:,} bytes of text, too much for a file of its size"
+                        )
+                    for row in zip(*cells, strict=True):
+                        number += 1
+                        yield number, row
         except UnicodeDecodeError:
             raise DataFileError(
                 f"{path}: row {number + 1} or one soon after it holds bytes that are not UTF-8"
             ) from None
-        except (pyarrow.ArrowException, OSError, MemoryError) as error:
-            raise wrong(error) from None
 
-    most = LIMITS.most(path.stat().st_size)
-    try:
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(unpacked(path)))
-        schema = file.schema_arrow
-    except (pyarrow.ArrowException, OSError, MemoryError) as error:
-        raise wrong(error) from None
+    schema = file.schema_arrow
     return Table(path, schema.names, rows(), "row", {column.name: str(column.type) for column in schema})
 
 
-def _excel(path: Path) -> Table:
-    """Read the first sheet. Its cells are counted: what it says of its own size may be wrong."""
+def open_parquet(path: Path, streamed: bool = False, **options: Any) -> Any:
+    """Open a Parquet file with pyarrow's `options`; unless `streamed`, or if packed, it is read into memory first."""
+    import pyarrow.parquet
+
+    with parquet_errors(path):
+        in_place = streamed and path.suffix.lower() == ".parquet"
+        source = path if in_place else pyarrow.BufferReader(read_unpacked(path))
+        return pyarrow.parquet.ParquetFile(source, **options)
+
+
+@contextmanager
+def parquet_errors(path: Path) -> Iterator[None]:
+    """Turn errors of pyarrow into one that names the file."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataFileError(f"{path}: not a Parquet file that can be read: {reason}") from None
+
+
+def _read_excel(path: Path) -> Table:
+    """Read the first sheet. Its cells are counted, because the size in its header may be wrong."""
     openpyxl = require("openpyxl", extra="excel")
     try:
-        data = unpacked(path)
+        data = read_unpacked(path)
         most = LIMITS.most(len(data))
         with zipfile.ZipFile(io.BytesIO(data)) as archive:  # no more than these sizes is ever read
             if sum(member.file_size for member in archive.infolist()) > most:
@@ -257,7 +285,7 @@ def _excel(path: Path) -> Table:
         rows = list(_filled_rows(path, book.worksheets[0], most))
     except DataFileError:
         raise
-    except Exception as error:  # a zip of XML can be wrong in many ways, each with an error of its own
+    except Exception as error:  # damaged zips and XML raise many kinds of errors
         raise DataFileError(f"{path}: not an Excel file that can be read: {error}") from None
     if not rows or rows[0][0] != 1:
         raise DataFileError(f"{path}: the first row is empty; expected column names there, then a document per row")
@@ -267,7 +295,7 @@ def _excel(path: Path) -> Table:
 
 
 def _filled_rows(path: Path, sheet: Any, most: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Give rows that hold anything, with their numbers, within Excel's own limits and ours."""
+    """Yield non-empty rows with their numbers, within Excel's limits and ours."""
     held = 0
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         if number > _EXCEL_ROWS:

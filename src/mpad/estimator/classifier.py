@@ -31,7 +31,7 @@ from mpad.model import MPAD
 from mpad.network import Network
 from mpad.pipeline.document_model import DocumentModel, calibrate
 from mpad.pipeline.text_model import TextModel
-from mpad.text.contextual import WORDS, Transformer, chosen_transformer
+from mpad.text.contextual import WORDS, Transformer, as_transformer
 from mpad.text.distilled import AUTO
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
@@ -251,7 +251,7 @@ class MPADClassifier(TextClassifier):
 
     @property
     def _transformer(self) -> Transformer | None:
-        return chosen_transformer(self.features)
+        return as_transformer(self.features)
 
     @property
     def _members(self) -> int:
@@ -290,11 +290,20 @@ class MPADClassifier(TextClassifier):
     ) -> TextModel:
         model = trained_model(model, tasks)
         assert isinstance(model, DocumentModel)
-        if fitted.counts is None:
+        if fitted.part_weights is None:
             scale_logits(model.network, 1 / (fitted.temperature or 1.0))
             return model
         labels, words = len(model.labels), model.vocabulary.words
-        known = data.targets, data.weights, labels, words, _linear_vectors(model), fitted.counts, seed, data.groups
+        known = (
+            data.targets,
+            data.weights,
+            labels,
+            words,
+            _linear_vectors(model),
+            fitted.part_weights,
+            seed,
+            data.groups,
+        )
         return replace(model, potentials=refit_linear_part(data.packed, *known))
 
     @property

@@ -19,7 +19,7 @@ from mpad.data.equal_texts import Copies
 from mpad.data.inputs import as_seed
 from mpad.data.inspection import no_words
 from mpad.data.labels import Labels
-from mpad.data.streams import Columns, Piece, pieces_of
+from mpad.data.streams import Columns, Piece, list_pieces
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import score_held_out
 from mpad.estimator.text_classifier import model_of_words
@@ -75,7 +75,7 @@ def fit_stream(
     make_private(options.cache)
     with join_processes(device) as processes:
         shown = sink is None and processes.first and wants_bar(estimator.verbose)
-        pieces = pieces_of(data, columns)
+        pieces = list_pieces(data, columns)
         tokenizer = as_tokenizer(estimator.tokenizer, _first_texts(pieces))
         fit = _Fit(estimator, options, processes, seed, shown)
         counts = fit.by_shares(count_corpus, tokenizer, pieces)

@@ -558,12 +558,12 @@ def untrained_model(
     warn_of_words(learned_from, corpus, tokenizer)
     n_learned, others = len(vocabulary), texts[len(learned_from) :]
     if others and not estimator._learns_vectors:
-        vocabulary = vocabulary.extended(learn_vocabulary(others, tokenizer)[0].words)
+        vocabulary = vocabulary.with_words(learn_vocabulary(others, tokenizer)[0].words)
     source = learned_from if vectors_from is None else [texts[row] for row in vectors_from]
     model = model_of_words(estimator, tokenizer, vocabulary, labels, seed, source)
     if others:
         return model, model.pack(texts)
-    return model, model.packed(corpus.with_vocabulary_grown(n_learned, len(model.vocabulary)), texts)
+    return model, model.packed(corpus.shift_spare_rows(n_learned, len(model.vocabulary)), texts)
 
 
 def model_of_words(

@@ -95,7 +95,7 @@ def make_report(
     telling = _telling(corpus_view(model, sample, DEFAULT, 8, done), len(sample))
     about = f"<h1>{escape(name)}</h1>{about_model(card)}"
     if model.labels.multilabel:
-        scores = score_labels(model.labels, truth, model.labels.chosen(probabilities))
+        scores = score_labels(model.labels, truth, model.labels.apply_thresholds(probabilities))
         parts = [about, *many_label_parts(model, texts, scores, probabilities, telling, mistakes)]
     else:
         classes = [str(label) for label in model.labels.classes]

@@ -28,7 +28,7 @@ def assemble(
 ) -> Explanation:
     """Put weights beside the words and sentences that they are of; `column` is the class explained."""
     classes: list[Any] = labels.classes.tolist()
-    given = labels.chosen(probabilities[None])[0] if labels.multilabel else []
+    given = labels.apply_thresholds(probabilities[None])[0] if labels.multilabel else []
     chosen = tuple(label for label, on in zip(classes, given, strict=False) if on)
     sentence_of, spans = np.array(tokens.sentences, np.int64), tokens.spans
     sentences = []

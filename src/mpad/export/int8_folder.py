@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mpad.errors import InputError
-from mpad.storage.int8 import quantised, wide_tables
+from mpad.storage.int8 import quantize_tables, wide_tables
 from mpad.storage.model_folder import (
     TABLES,
     VOCABULARY,
@@ -34,7 +34,7 @@ def export_int8(folder: str | Path, out: str | Path) -> list[str]:
         config = {**files.config, "format": FORMAT, "network": asdict(network), "int8": tables}
         with new_folder(out, config) as fresh:
             write_json(fresh / VOCABULARY, list(model.vocabulary.words))
-            write_tensors(fresh, quantised(tensors, tables))
+            write_tensors(fresh, quantize_tables(tensors, tables))
         return tables
 
     return open_model(folder, read)

@@ -1,1 +1,1 @@
-"""Files as strangers hand them in, read with limits; and files of ours, written whole or not at all."""
+"""Untrusted files, read with limits; and our own files, written atomically."""

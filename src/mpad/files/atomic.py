@@ -1,9 +1,9 @@
-"""Files and folders that appear whole or not at all, and that never cost anybody another file.
+"""Atomic writes of files and folders that never remove other files.
 
-What is written goes to a place beside its destination, reaches the disk (fsync), and is then swapped in by one rename.
-A folder takes the place of another by Linux's rename exchange, so that a reader finds the old one or the new one at
-every moment; where the system has no exchange, the old one is moved away first. Writers of one folder take turns, and
-what a killed one leaves beside the destination is cleared by the next.
+Data is written to a temporary path next to the destination, synced to the disk (fsync), and swapped in by one rename.
+A folder replaces another by Linux's rename exchange, so that a reader finds the old or the new one at every moment;
+without an exchange, the old one is moved away first. Writers of one folder take turns, and the next writer removes what
+a killed one left.
 """
 
 import ctypes
@@ -20,63 +20,63 @@ from mpad.errors import StoreError
 
 try:
     import fcntl
-except ImportError:  # Windows: writers are on their own there
+except ImportError:  # Windows: no locks, so concurrent writers are not supported
     fcntl = None  # type: ignore[assignment]
 
-Ours = Callable[[Path], Set[str] | None]  # names that a folder of ours may hold; None where it is not one of ours
+Ours = Callable[[Path], Set[str] | None]  # names that a folder of ours may hold; None if it is not ours
 _EXCHANGE = 2  # RENAME_EXCHANGE of <linux/fs.h>
 _HERE = -100  # AT_FDCWD
-_JUST_NOW = 0.1  # seconds
+_FRESH = 0.1  # seconds; a file may be younger than its lock
 
 
 def write_file(path: Path, data: bytes, private: bool = False) -> None:
-    """Write a file: whoever reads it finds what was there before or all of this. Only its owner reads a private one."""
-    with replacing(path, private) as beside:
-        beside.write_bytes(data)
+    """Write a file atomically; only the owner can read a private one."""
+    with replacing(path, private) as temporary:
+        temporary.write_bytes(data)
 
 
 @contextmanager
 def replacing(path: Path, private: bool = False) -> Iterator[Path]:
-    """Give the name of an empty file beside `path` to write to; when all is written, it takes the place of `path`."""
-    beside = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}.tmp")
+    """Yield the path of an empty temporary file; it replaces `path` at the end."""
+    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}.tmp")
     try:
-        beside.touch(mode=0o600 if private else 0o666)
-        with _locked(beside):  # as long as this lasts, nobody takes it for a leftover
-            yield beside
-            _sync(beside)
-            beside.replace(path)
+        temporary.touch(mode=0o600 if private else 0o666)
+        with _lock(temporary):  # locked: not cleared as a leftover
+            yield temporary
+            _sync(temporary)
+            temporary.replace(path)
         _sync(path.parent)
         clear_temporary(temporary_files(path.parent, path.name))
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {_reason(error)}") from None
     finally:
         with suppress(OSError):
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def clear_temporary(files: Iterable[Path]) -> None:
-    """Remove what writers that were killed left."""
+    """Remove the temporary files of killed writers."""
     for left in files:
         with suppress(OSError):
             left.unlink()
 
 
 def temporary_files(folder: Path, name: str | None = None) -> list[Path]:
-    """What writers of files of this folder, or of the one of that name, left that were killed; others hold a lock."""
-    prefix = ".*.mpad-" if name is None else _escaped(_prefix(folder / name))
+    """List the temporary files of killed writers in a folder, or of one file; active writers hold a lock."""
+    prefix = ".*.mpad-" if name is None else _escape_glob(_prefix(folder / name))
     result = []
     for left in folder.glob(f"{prefix}*.tmp"):
         with suppress(OSError):
-            if left.is_file() and time.time() - left.stat().st_mtime > _JUST_NOW:  # else it may not be locked yet
-                with _locked(left, wait=False):
+            if left.is_file() and time.time() - left.stat().st_mtime > _FRESH:  # a fresh one may not be locked yet
+                with _lock(left, wait=False):
                     result.append(left)
     return result
 
 
 def check_destination(folder: Path, ours: Ours) -> Path:
-    """Say where a folder will be written, or why it cannot be: asked before the work, not after it.
+    """Check that a folder can be written, before the work starts; return its absolute path without symbolic links.
 
-    The answer is an absolute path without symbolic links. Parents that are missing are made, nothing else is left.
+    Missing parents are created.
     """
     try:
         folder = folder.resolve()
@@ -86,10 +86,10 @@ def check_destination(folder: Path, ours: Ours) -> Path:
         raise StoreError(f"{folder} is the folder you are in; name one inside it, or go elsewhere")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.parent):  # nobody swaps it while we look
+        with _lock(folder.parent):  # no other writer swaps it during the check
             if folder.exists():
                 _check_ours(folder, ours)
-            trial = _beside(folder)
+            trial = _temporary_path(folder)
             trial.mkdir()
             trial.rmdir()
     except OSError as error:
@@ -98,13 +98,13 @@ def check_destination(folder: Path, ours: Ours) -> Path:
 
 
 def _check_ours(folder: Path, ours: Ours) -> Set[str]:
-    """Names of what an existing folder holds, all of it ours."""
+    """Return the names in an existing folder; raise unless all of them are ours."""
     if not folder.is_dir():
         raise StoreError(f"{folder} is a file, not a folder; choose another name")
     entries = list(folder.iterdir())
-    there = {entry.name for entry in entries}
-    if not there:
-        return there
+    names = {entry.name for entry in entries}
+    if not names:
+        return names
     own = ours(folder)
     if own is None:
         raise StoreError(f"{folder} is there already and is not a model; choose another folder, or remove it")
@@ -114,40 +114,40 @@ def _check_ours(folder: Path, ours: Ours) -> Set[str]:
     if foreign:
         shown = ", ".join(foreign[:5]) + (" …" if len(foreign) > 5 else "")
         raise StoreError(f"{folder} holds more than a model ({shown}); move that away, or choose another folder")
-    return there
+    return names
 
 
 @contextmanager
 def write_folder(folder: Path, ours: Ours) -> Iterator[Path]:
-    """Give an empty folder to write files to; when all is written, it takes the place of `folder`."""
+    """Yield an empty folder to write files to; it replaces `folder` at the end."""
     folder = check_destination(folder, ours)
-    fresh, swapped = _beside(folder), False
+    fresh, swapped = _temporary_path(folder), False
     try:
         with ExitStack() as lock:
-            with _locked(folder.parent):
+            with _lock(folder.parent):
                 fresh.mkdir()
-                lock.enter_context(_locked(fresh))  # as long as this lasts, nobody takes it for a leftover
+                lock.enter_context(_lock(fresh))  # locked: not cleared as a leftover
             yield fresh
             for file in fresh.iterdir():
                 _sync(file)
             _sync(fresh)
-            with _locked(folder.parent):
+            with _lock(folder.parent):
                 names = _check_ours(folder, ours) if folder.exists() else frozenset()
                 old = _swap(fresh, folder)
                 swapped = True
-                with suppress(OSError):  # it is saved: what is left of the old one is cleared by the next writer
+                with suppress(OSError):  # saved; the next writer clears what is left of the old folder
                     _sync(folder.parent)
                     _remove(old, names)
                     _clear_leftovers(folder)
     except OSError as error:
         raise StoreError(f"{folder}: cannot be written: {_reason(error)}") from None
     finally:
-        if not swapped:  # afterwards the old folder is there, of which only our files go
+        if not swapped:
             with suppress(OSError):
                 _remove(fresh, [file.name for file in fresh.iterdir()])
 
 
-def _beside(folder: Path) -> Path:
+def _temporary_path(folder: Path) -> Path:
     return folder.with_name(f"{_prefix(folder)}{secrets.token_hex(4)}.tmp")
 
 
@@ -156,13 +156,13 @@ def _prefix(folder: Path) -> str:
 
 
 def _swap(fresh: Path, folder: Path) -> Path:
-    """Put a folder in another's place; where that one is now."""
+    """Put a folder in another's place; return the path of the old one."""
     if not folder.exists():
         fresh.rename(folder)
         return fresh
     if _exchange(fresh, folder):
         return fresh
-    old = _beside(folder)
+    old = _temporary_path(folder)
     folder.rename(old)
     try:
         fresh.rename(folder)
@@ -173,7 +173,7 @@ def _swap(fresh: Path, folder: Path) -> Path:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two names at once; False where the system or the file system cannot."""
+    """Swap two names in one step; return False if the system or file system cannot."""
     if not sys.platform.startswith("linux"):
         return False
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -187,7 +187,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _remove(folder: Path, names: Iterable[str]) -> None:
-    """Remove these files of a folder, and the folder; if anything else has come into it, that stays."""
+    """Remove these files of a folder, and the folder if it is then empty."""
     for name in names:
         (folder / name).unlink(missing_ok=True)
     with suppress(OSError):
@@ -195,19 +195,19 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 
 def _clear_leftovers(folder: Path) -> None:
-    """Remove what writers of this folder left that were killed; those at work hold a lock."""
-    for left in folder.parent.glob(f"{_escaped(_prefix(folder))}*.tmp"):
-        with suppress(OSError), _locked(left, wait=False):
+    """Remove temporary folders of killed writers; active writers hold a lock."""
+    for left in folder.parent.glob(f"{_escape_glob(_prefix(folder))}*.tmp"):
+        with suppress(OSError), _lock(left, wait=False):
             _remove(left, [entry.name for entry in left.iterdir() if entry.is_file()])
 
 
-def _escaped(name: str) -> str:
+def _escape_glob(name: str) -> str:
     return "".join(f"[{character}]" if character in "*?[" else character for character in name)
 
 
 @contextmanager
-def _locked(folder: Path, wait: bool = True) -> Iterator[None]:
-    """Hold a folder's lock; it ends with the process, however that ends. BlockingIOError if another has it."""
+def _lock(folder: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file or folder, which ends with the process; without `wait` raise BlockingIOError."""
     if fcntl is None:
         yield
         return
@@ -218,14 +218,14 @@ def _locked(folder: Path, wait: bool = True) -> Iterator[None]:
         except OSError as error:
             if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN):
                 raise
-            # some network file systems have no locks: writers are on their own there
+            # some network file systems have no locks
         yield
     finally:
         os.close(handle)
 
 
 def _sync(path: Path) -> None:
-    """Have a file or folder reach the disk; folders cannot be opened everywhere."""
+    """Flush a file or folder to the disk; some systems cannot open folders."""
     with suppress(PermissionError):
         handle = os.open(path, os.O_RDONLY)
         try:

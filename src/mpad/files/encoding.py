@@ -1,4 +1,4 @@
-"""Bytes → text → lines."""
+"""Decode bytes into text and lines."""
 
 import codecs
 import io
@@ -7,20 +7,18 @@ from typing import IO, cast
 
 from mpad.errors import DataFileError
 
-_MARKS = (  # the longer first: UTF-32's begins with UTF-16's
+_MARKS = (  # longer ones first: UTF-32's mark begins with UTF-16's
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-
-
-_HEAD = 4096  # bytes that tell the encoding
+_HEAD = 4096  # bytes inspected to detect the encoding
 
 
 def decode(source: str, data: bytes) -> str:
-    """Read bytes as UTF-8, or as their byte-order mark says; or say in which line of the source they are not."""
+    """Decode bytes as UTF-8, or by their byte-order mark; errors name the line of the source."""
     encoding = _encoding(source, data[:_HEAD])
     try:
         return data.decode(encoding)
@@ -29,13 +27,13 @@ def decode(source: str, data: bytes) -> str:
 
 
 def decoded_lines(source: str, stream: IO[bytes], newline: str) -> Iterator[str]:
-    """The same line by line, so that memory does not grow with the source; `newline` as of `open`."""
+    """Decode a stream line by line, so that memory does not grow with the source; `newline` as in `open`."""
     buffered = io.BufferedReader(cast(io.RawIOBase, stream))
     encoding = _encoding(source, buffered.peek(_HEAD)[:_HEAD])
     line = 0
     with io.TextIOWrapper(buffered, encoding, newline=newline) as lines:
         try:
-            for line, text in enumerate(lines, start=1):  # noqa: B007, it is where decoding stopped
+            for line, text in enumerate(lines, start=1):  # noqa: B007, used in the error
                 yield text
         except UnicodeDecodeError as error:
             raise _undecodable(source, line, error, encoding) from None
@@ -53,7 +51,7 @@ def _encoding(source: str, head: bytes) -> str:
 
 
 def _undecodable(source: str, before: int, error: UnicodeDecodeError, encoding: str) -> DataFileError:
-    """The error that names a line, so many of which stand before the bytes that were being decoded."""
+    """Return the error for undecodable bytes; `before` is the number of lines before them."""
     line = before + error.object.count(b"\n", 0, error.start) + 1
     cure = "iconv -f LATIN1 -t UTF-8" if encoding.startswith("utf-8") else "it seems to be cut off"
     named = encoding.removesuffix("-sig").upper()
@@ -63,6 +61,6 @@ def _undecodable(source: str, before: int, error: UnicodeDecodeError, encoding: 
 
 
 def split_lines(content: str) -> list[str]:
-    """One document a line, empty lines included: as many answers as lines."""
+    """Split text into lines, keeping empty ones: each line is a document."""
     lines = content.split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]

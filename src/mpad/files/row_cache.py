@@ -1,8 +1,8 @@
-"""Rows of numbers that took long to compute, kept on disk by a key each.
+"""A disk cache of rows of numbers that are slow to compute.
 
-What is put in together is two files: NAME.npy, all rows, and NAME.keys.npy, which rows are whose. Both are written
-whole, the keys last, so that a reader finds all of it or nothing; rows are mapped into memory. Where files take more
-than `most` bytes together, those that were used last longest ago are removed.
+Each `put` writes two files: NAME.npy with all rows, and NAME.keys.npy with the rows of each key. Both are written
+atomically, the keys last; rows are mapped into memory. When the files exceed `most` bytes together, the least recently
+used ones are removed.
 """
 
 import os
@@ -28,7 +28,7 @@ MOST_BYTES = 8 << 30
 
 
 class RowCache:
-    """Arrays of float16, (any number, width), by a key of 32 letters."""
+    """Arrays of float16, (any number, width), by keys of 32 letters."""
 
     def __init__(self, folder: Path, width: int, most: int = MOST_BYTES) -> None:
         self.folder, self._width, self._most = folder, width, most
@@ -37,18 +37,18 @@ class RowCache:
         self._lock = Lock()
 
     def get(self, keys: Sequence[bytes]) -> list[Rows | None]:
-        """The rows of each key; None where there are none."""
+        """Return the rows of each key; None if they are not cached."""
         with self._lock:
-            self._look_again()
+            self._refresh()
             places = [self._places.get(key) for key in keys]
             result = [None if place is None else self._rows[place[0]][place[1] : place[2]] for place in places]
         for name in {place[0] for place in places if place is not None}:
-            with suppress(OSError):  # used: it is removed after others
+            with suppress(OSError):  # marks it as recently used
                 os.utime(self.folder / f"{name}.npy")
         return result
 
     def put(self, keys: Sequence[bytes], arrays: Sequence[NDArray[np.floating]]) -> None:
-        """Keep these; where that cannot be written, they are computed again another time."""
+        """Store the rows of each key, if the folder can be written."""
         ends = np.cumsum([len(array) for array in arrays])
         entries = np.zeros(len(keys), _ENTRY)
         entries["key"], entries["last"] = list(keys), ends
@@ -60,14 +60,14 @@ class RowCache:
             _write(self.folder / (name + _KEYS), entries)
             self._remove_oldest()
 
-    def _look_again(self) -> None:
-        """Read the keys of files that have come since."""
-        there = {path.name.removesuffix(_KEYS) for path in self.folder.glob(f"*{_KEYS}")}
-        for name in set(self._rows) - there:
+    def _refresh(self) -> None:
+        """Read the keys of new files, and forget removed files."""
+        names = {path.name.removesuffix(_KEYS) for path in self.folder.glob(f"*{_KEYS}")}
+        for name in set(self._rows) - names:
             del self._rows[name]
             self._places = {key: place for key, place in self._places.items() if place[0] != name}
-        for name in sorted(there - set(self._rows)):
-            with suppress(OSError, ValueError):  # a file that is gone, or is not what it should be
+        for name in sorted(names - set(self._rows)):
+            with suppress(OSError, ValueError):  # a file that is gone or damaged
                 entries: NDArray[Any] = np.load(self.folder / (name + _KEYS))
                 rows = np.load(self.folder / f"{name}.npy", mmap_mode="r")
                 if entries.dtype != _ENTRY or rows.dtype != np.float16 or rows.shape[1:] != (self._width,):
@@ -90,11 +90,11 @@ class RowCache:
 
 
 def _write(path: Path, array: NDArray[Any]) -> None:
-    with atomic.replacing(path, private=True) as beside, beside.open("wb") as file:
+    with atomic.replacing(path, private=True) as temporary, temporary.open("wb") as file:
         np.save(file, array)
 
 
 @cache
 def open_cache(folder: Path, width: int) -> RowCache:
-    """The cache of a folder, the same one each time."""
+    """Open the cache of a folder, once per process."""
     return RowCache(folder, width)

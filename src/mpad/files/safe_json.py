@@ -1,14 +1,14 @@
-"""JSON from files that nobody vouches for."""
+"""JSON from untrusted files."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
-_DEEPEST = 200  # objects and lists inside one another; Python's parser gives up, or crashes, somewhat later
+_DEEPEST = 200  # nested objects and lists; Python's parser fails somewhat later
 
 
 def parse_json(text: str, wrong: Callable[[str], Exception]) -> Any:
-    """Parse one JSON value; raise `wrong(reason)` for anything that Python's parser refuses or cannot bear."""
+    """Parse one JSON value; raise `wrong(reason)` if Python's parser fails for any reason."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""JSON objects that nobody vouches for → dataclasses, every value of its field's type."""
+"""Untrusted JSON objects → dataclasses, with every value checked against its field's type."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from mpad.errors import InputError
 
 Value = TypeVar("Value")
-_LARGEST = 1 << 53  # an integer beyond this is no size of anything
+_LARGEST = 1 << 53  # larger integers are not exact as floats, and no valid size
 _LONGEST_LIST = 1_000
 
 
 def as_settings(kind: type[Value], record: Any, wrong: Callable[[str], Exception]) -> Value:
-    """A JSON object as a dataclass: its fields and no others, each value of its field's type."""
+    """Turn a JSON object into a dataclass; raise `wrong(reason)` for unknown fields and values of other types."""
     if not isinstance(record, dict):
         raise wrong("expected an object")
     hints = get_type_hints(kind)
@@ -34,7 +34,7 @@ def as_settings(kind: type[Value], record: Any, wrong: Callable[[str], Exception
 
 
 def _is_a(value: Any, hint: Any) -> bool:
-    """Whether a JSON value is of an annotated type."""
+    """Return whether a JSON value is of an annotated type."""
     if hint is Any:
         return True
     origin = get_origin(hint)

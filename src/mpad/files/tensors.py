@@ -1,4 +1,4 @@
-"""Tensors of a file that nobody vouches for: those that are expected, and no others."""
+"""Tensors from untrusted files: exactly the expected ones."""
 
 import mmap
 import os
@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from mpad.errors import DamagedModel, ShapeMismatch
 
 Arrays = dict[str, NDArray[Any]]
-Expected = Mapping[str, tuple[int | None, ...]]  # name → shape; None stands for any number
+Expected = Mapping[str, tuple[int | None, ...]]  # name → shape; None means any number
 _FLOATS, _INTEGERS, _INT8 = ("F16", "F32", "F64"), ("I32", "I64"), ("I8",)
 _TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "|i1", "I32": "<i4", "I64": "<i8"}
 
@@ -26,14 +26,14 @@ def read_tensors(
     int8: Set[str] = frozenset(),
     memory_mapped: bool = False,
 ) -> Arrays:
-    """Read a safetensors file whose names, shapes and types are known before any of its numbers is read.
+    """Read a safetensors file, checking names, shapes and types before any number is read.
 
-    Tensors hold finite floats, or integers, of 8 bits or more, where they are named so; variances are not below zero.
-    Memory-mapped, they are read-only views of the file, whose pages all processes share that map it.
+    Tensors hold finite floats, or integers if they are named in `integers` or `int8`; variances are not negative.
+    Memory-mapped tensors are read-only views of the file; processes share its pages.
     """
 
     def kinds(name: str) -> Sequence[str]:
-        return _INT8 if name in int8 else _INTEGERS if name in integers or _counts(name) else _FLOATS
+        return _INT8 if name in int8 else _INTEGERS if name in integers or _is_counter(name) else _FLOATS
 
     try:
         before = path.stat()
@@ -41,7 +41,7 @@ def read_tensors(
             _check_names(path, set(file.keys()), set(expected))
             for name, shape in expected.items():
                 _check_kind(path, name, file.get_slice(name), shape, kinds(name))
-            tensor = _mapped(path, file, before) if memory_mapped else file.get_tensor
+            tensor = _map_tensors(path, file, before) if memory_mapped else file.get_tensor
             result = {name: np.asarray(tensor(name)) for name in expected}
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise DamagedModel(f"{path}: not a whole safetensors file: {error}") from None
@@ -53,13 +53,13 @@ def read_tensors(
 
 
 def check_finite(path: Path, name: str, value: NDArray[Any]) -> None:
-    """Refuse a tensor of a file that holds NaN or infinity."""
-    if value.dtype.kind == "f" and not _finite(value):
+    """Raise if a tensor holds NaN or infinity."""
+    if value.dtype.kind == "f" and not _is_finite(value):
         raise DamagedModel(f"{path}: the tensor '{name}' holds NaN or infinity")
 
 
-def _mapped(path: Path, file: Any, before: os.stat_result) -> Callable[[str], NDArray[Any]]:
-    """Name → view of the mapped file. Tensors stand behind the header without gaps, as safetensors has checked."""
+def _map_tensors(path: Path, file: Any, before: os.stat_result) -> Callable[[str], NDArray[Any]]:
+    """Map the file; return a function from name to view. As safetensors checks, tensors have no gaps between them."""
     with path.open("rb") as opened:
         data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
         same = os.path.samestat(os.fstat(opened.fileno()), before)
@@ -70,7 +70,7 @@ def _mapped(path: Path, file: Any, before: os.stat_result) -> Callable[[str], ND
         shape, kind = tensor.get_shape(), np.dtype(_TYPES[tensor.get_dtype()])
         size = prod(shape)
         view = np.frombuffer(data, kind, size, at) if size else np.empty(0, kind)
-        views[name] = np.require(view.reshape(shape), requirements="A")  # of a stranger's file, numbers may lie askew
+        views[name] = np.require(view.reshape(shape), requirements="A")  # other writers may not align tensors
         at += size * kind.itemsize
     if not same or at != len(data):
         raise DamagedModel(f"{path}: another file took its place while it was read")
@@ -78,20 +78,20 @@ def _mapped(path: Path, file: Any, before: os.stat_result) -> Callable[[str], ND
 
 
 def is_memory_mapped(array: NDArray[Any]) -> bool:
-    """Whether an array is a view of a mapped file."""
+    """Return whether an array is a view of a mapped file."""
     base: Any = array
     while isinstance(base, np.ndarray | memoryview):
         base = base.base if isinstance(base, np.ndarray) else base.obj
     return isinstance(base, mmap.mmap)
 
 
-def _finite(x: NDArray[Any]) -> bool:
-    if x.dtype == np.float16 and x.size:  # ten times as fast: NaN and infinity have all bits of the exponent set
+def _is_finite(x: NDArray[Any]) -> bool:
+    if x.dtype == np.float16 and x.size:  # ten times as fast; NaN and infinity have all exponent bits set
         return bool((x.view(np.int16) & 0x7C00).max() < 0x7C00)
     return bool(np.isfinite(x).all())
 
 
-def _counts(name: str) -> bool:
+def _is_counter(name: str) -> bool:
     return name.endswith("num_batches_tracked")
 
 
@@ -104,7 +104,7 @@ def _check_names(path: Path, names: Set[str], expected: Set[str]) -> None:
 
 def _check_kind(path: Path, name: str, tensor: Any, shape: Sequence[int | None], kinds: Sequence[str]) -> None:
     result = tuple(tensor.get_shape())
-    if len(result) != len(shape) or any(own not in (None, there) for own, there in zip(shape, result, strict=True)):
+    if len(result) != len(shape) or any(own not in (None, found) for own, found in zip(shape, result, strict=True)):
         asked = tuple("any" if n is None else n for n in shape)
         raise ShapeMismatch(
             f"{path}: the tensor '{name}' has shape {result}, but the configuration asks for {asked}: the files are "

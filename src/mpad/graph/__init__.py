@@ -1,4 +1,4 @@
-"""Ids → packed graphs of words → batches. Usable alone: text in, graphs out.
+"""Word graphs: build them from texts, and convert them to and from networkx, scipy and PyTorch Geometric.
 
 >>> from mpad.graph import graphs_of_words, to_networkx
 >>> graphs, vocabulary = graphs_of_words(["the cat saw the dog"])
@@ -36,7 +36,30 @@ def graphs_of_words(
     weighting: Literal["count", "distance"] = "count",
     per: Literal["document", "sentence"] = "document",
 ) -> tuple[PackedGraphs, Vocabulary]:
-    """Turn texts into graphs of words: the packed graphs, and the vocabulary that names their nodes."""
+    """Turn texts into word graphs.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The documents.
+    tokenizer : str or callable, default="auto"
+        The name of a tokenizer, or a function from a text to its words; "auto" chooses by the texts.
+    window : int, default=2
+        Words less than `window` places apart are linked.
+    directed : bool, default=True
+        Edges follow the text; False links each pair both ways.
+    weighting : {"count", "distance"}, default="count"
+        A co-occurrence adds 1, or 1 / distance, to the weight of its edge.
+    per : {"document", "sentence"}, default="document"
+        The unit that becomes one graph.
+
+    Returns
+    -------
+    graphs : PackedGraphs
+    vocabulary : Vocabulary
+        The words of the nodes.
+
+    """
     if isinstance(texts, str):
         raise InputError("expected many documents, found one string; put it in a list: [text]")
     if per not in ("document", "sentence"):

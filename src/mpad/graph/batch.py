@@ -1,19 +1,25 @@
-"""Some documents of a packed corpus → one batch: one big disconnected graph, never padded.
+"""Batches: some documents of a packed corpus as one large disconnected graph, without padding.
 
-The corpus lives on the device as a few flat tensors, and a batch is cut out of them by index arithmetic on whole
-arrays. So a document's answer never depends on its neighbours in the batch, and one document alone is ordinary.
+The corpus is a few flat tensors on the device, and a batch is cut out of them by index arithmetic. A document's logits
+do not depend on the other documents of its batch.
 """
 
+import ctypes
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mpad.graph.compiled import take
+from mpad import native
 from mpad.graph.packed import PackedGraphs
 
-_IN_FULL = 1 << 30  # bytes of features that are not kept in half precision
+_IN_FULL = 1 << 30  # largest size of features in bytes that are converted to single precision
+_CORPUS = (
+    *("words", "source", "target", "weight"),
+    *("first_graph", "n_graphs", "first_node", "n_nodes", "first_edge", "n_edges"),
+)
+_BATCH = "words", "owner", "size", "source", "target", "graph_owner", "graph_count", "weight"
 
 
 @dataclass(frozen=True)
@@ -28,21 +34,21 @@ class GraphBatch:
     weight: Tensor  # (n_edges,) float32
     graph_owner: Tensor  # (n_graphs,) int64, document of each graph
     graph_count: Tensor  # (n_documents,) int64, graphs of each document
-    rows: Tensor | None = None  # (rows, width), what nodes start from where that is not the vector of their word
+    rows: Tensor | None = None  # (rows, width), initial states of nodes, instead of the vectors of their words
 
     @property
     def n_words(self) -> int:
-        """Nodes that are words, in the batch."""
+        """Number of word nodes in the batch."""
         return self.words.shape[0]
 
     @property
     def n_graphs(self) -> int:
-        """Graphs in the batch."""
+        """Number of graphs in the batch."""
         return self.size.shape[0]
 
     @property
     def n_documents(self) -> int:
-        """Documents in the batch."""
+        """Number of documents in the batch."""
         return self.graph_count.shape[0]
 
 
@@ -56,10 +62,10 @@ class CorpusTensors:
         self.device = torch.device(device)
         self.words = tensor(graphs.words)
         self.rows: Tensor | None = None
-        if graphs.features is not None:  # a node is a row of its own
+        if graphs.features is not None:  # each node has a row of its own
             self.words = torch.arange(len(graphs.words), dtype=torch.int32, device=device)
             self.rows = tensor(graphs.features)
-            if graphs.features.nbytes <= _IN_FULL:  # single precision, which compiled operators ask for
+            if graphs.features.nbytes <= _IN_FULL:  # compiled operators need single precision
                 self.rows = self.rows.float()
         self.source, self.target, self.weight = (
             tensor(graphs.source),
@@ -78,14 +84,14 @@ class CorpusTensors:
         return self.first_graph.shape[0]
 
     def document_sizes(self, documents: Tensor) -> Tensor:
-        """Words, each graph's master node counted with them, of some documents: (n,) int64."""
+        """Return the number of nodes of some documents, master nodes included: (n,) int64."""
         before = torch.cat([self.n_nodes.new_zeros(1), (self.n_nodes + 1).cumsum(0)])
         first = self.first_graph[documents]
         return before[first + self.n_graphs[documents]] - before[first]
 
     def take(self, documents: Tensor) -> GraphBatch:
-        """Cut out these documents, in this order."""
-        parts = take(self._arrays, documents) if self._compiled else None
+        """Return the batch of these documents, in this order."""
+        parts = _take_compiled(self._arrays, documents) if self._compiled else None
         if parts is not None:
             words, owner, size, source, target, graph_owner, graph_count, weight = parts
             return GraphBatch(words, owner, size, source, target, weight, graph_owner, graph_count, rows=self.rows)
@@ -113,7 +119,26 @@ def _runs(starts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def members(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Members of runs that begin at `first` and are `count` long, and the run that each belongs to."""
+    """Return the elements of runs that begin at `first` and are `count` long, and the run of each element."""
     owner = torch.repeat_interleave(count)
     shift = first - (count.cumsum(0) - count)
     return torch.arange(owner.shape[0], device=first.device) + shift[owner], owner
+
+
+def _take_compiled(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
+    """Cut documents out of a corpus by native/batch.h: the tensors of _BATCH, or None if that is not possible."""
+    if documents.dtype != torch.int64:
+        return None
+    documents = documents.contiguous()
+    source = native.pack("corpus", **dict(zip(_CORPUS, corpus, strict=True)), documents=len(corpus[4]))
+    chosen, n = ctypes.c_void_p(documents.data_ptr()), ctypes.c_long(len(documents))
+    counts = (ctypes.c_long * 3)()
+    library = native.library
+    if library is None or not library.mpad_count(ctypes.byref(source), chosen, n, counts):
+        return None
+    graphs, nodes, edges = counts
+    sizes = nodes, nodes, graphs, edges, edges, graphs, len(documents)
+    parts = [*torch.empty(sum(sizes), dtype=torch.int64, device="cpu").split(sizes), corpus[3].new_empty(edges)]
+    batch = native.pack("batch", **dict(zip(_BATCH, parts, strict=True)))
+    library.mpad_take(ctypes.byref(source), chosen, n, ctypes.byref(batch))
+    return parts

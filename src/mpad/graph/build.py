@@ -1,8 +1,8 @@
-"""Ids → packed graphs of words (paper, section "Word co-occurrence networks").
+"""Build packed word graphs from ids (paper, section "Word co-occurrence networks").
 
-A window slides over the words of a document: words u and v, v standing 1 to window − 1 places after u, make the
-edge u → v. The whole corpus is built at once, without a loop over words or documents: nodes are the distinct
-(graph, word) pairs and edges the distinct (target, source) pairs, each found by sorting 64-bit keys.
+A window slides over the words of a document: a word v that follows u at a distance of 1 to window − 1 makes the edge
+u → v. The corpus is built without a Python loop over words or documents: nodes are the distinct (graph, word) pairs
+and edges the distinct (target, source) pairs, each found by sorting 64-bit keys.
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,23 @@ from mpad.errors import InputError
 from mpad.graph.packed import Array, PackedGraphs, concatenate
 from mpad.text.vocabulary import EncodedCorpus
 
-_CHUNK = 1 << 17  # words built together: the keys stay in cache
-_MOST_PAIRS = 1 << 25  # of words, made together: a quarter of a gigabyte
+_CHUNK = 1 << 17  # words per chunk: the keys stay in cache
+_MOST_PAIRS = 1 << 25  # word pairs per chunk: a quarter of a gigabyte of keys
 
 
 @dataclass(frozen=True)
 class GraphConfig:
-    """How words become edges.
+    """Options of the graph builder.
 
-    window: words that co-occur stand less than this many places apart; the paper's is 2.
-    directed: an edge points with the flow of the text; otherwise each pair is linked both ways.
-    weighting: what one co-occurrence adds to an edge: 1 ("count") or 1/distance ("distance").
+    Parameters
+    ----------
+    window : int, default=2
+        Words less than `window` places apart co-occur; the paper's value is 2.
+    directed : bool, default=True
+        Edges follow the text; False links each pair both ways.
+    weighting : {"count", "distance"}, default="count"
+        A co-occurrence adds 1, or 1 / distance, to the weight of its edge.
+
     """
 
     window: int = 2
@@ -40,7 +46,20 @@ class GraphConfig:
 
 
 def build_graphs(corpus: EncodedCorpus, config: GraphConfig | None = None) -> PackedGraphs:
-    """Build one graph for each sentence of the encoded corpus (a whole document, if it was encoded so)."""
+    """Build one graph per sentence of an encoded corpus, or per document if it has no sentences.
+
+    Parameters
+    ----------
+    corpus : EncodedCorpus
+        The result of `Vocabulary.encode` or `learn_vocabulary`.
+    config : GraphConfig, optional
+        Window, direction and weighting of edges; None means the defaults.
+
+    Returns
+    -------
+    PackedGraphs
+
+    """
     config = config or GraphConfig()
     starts = corpus.sentence_start
     parts, first = [], 0
@@ -76,7 +95,7 @@ def _build(ids: NDArray[np.int32], starts: Array, config: GraphConfig) -> Packed
 
 
 def _nodes(ids: NDArray[np.int32], owner: Array) -> tuple[Array, Array, Array]:
-    """Node of each word occurrence; word and graph of each node."""
+    """Return the node of each word occurrence, and word and graph of each node."""
     place_bits, word_bits = _bits(len(ids)), _bits(int(ids.max(initial=0)) + 1)
     # graph | word | place in one number: sorting values is several times faster than sorting indices.
     if place_bits + word_bits + _bits(int(owner[-1]) + 1 if len(owner) else 1) > 63:
@@ -93,8 +112,8 @@ def _nodes(ids: NDArray[np.int32], owner: Array) -> tuple[Array, Array, Array]:
 
 
 def _edges(node_of: Array, owner: Array, n_nodes: int, config: GraphConfig, longest: int) -> tuple[Array, Array, Array]:
-    """Distinct edges sorted by target, with summed weights; "very very" makes no edge."""
-    window = min(config.window, longest)  # no pair of a graph stands farther apart
+    """Return the distinct edges sorted by target, with summed weights; "very very" makes no edge."""
+    window = min(config.window, longest)  # no pair of a graph is farther apart
     if window * len(node_of) > _MOST_PAIRS:
         raise InputError(
             f"a window of {config.window:,} over {len(node_of):,} words makes more than {_MOST_PAIRS:,} pairs of "
@@ -124,7 +143,7 @@ def _edges(node_of: Array, owner: Array, n_nodes: int, config: GraphConfig, long
 
 
 def _bits(n: int) -> int:
-    """Bits that hold the numbers 0 … n."""
+    """Return the number of bits for the numbers 0 … n."""
     return max(n, 1).bit_length()
 
 

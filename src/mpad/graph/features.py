@@ -1,4 +1,4 @@
-"""Features of nodes: the mean, over the occurrences of a word in a graph, of its states in a transformer."""
+"""Node features: the mean of a word's transformer states over its occurrences in a graph."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from mpad.text.contextual import Transformer
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import EncodedCorpus
 
-_CHUNK = 1 << 13  # words that are read together, a second or two of work
-_IN_MEMORY = 1 << 30  # bytes; features that take more are a file, mapped into memory
+_CHUNK = 1 << 13  # words per chunk, a second or two of work
+_IN_MEMORY = 1 << 30  # bytes; larger features are a memory-mapped file
 
 
 def with_features(
@@ -27,7 +27,7 @@ def with_features(
     transformer: Transformer,
     device: str = "cpu",
 ) -> PackedGraphs:
-    """The same graphs, their nodes with features; `corpus` and `texts` are what they were built of."""
+    """Return graphs with node features; `corpus` and `texts` are the ones that the graphs were built from."""
     features = _allocate((len(graphs.words), transformer.width))
     words = corpus.sentence_start[corpus.document_start]  # first word of each document
     nodes = graphs.node_start[graphs.document_start]
@@ -43,8 +43,8 @@ def with_features(
 
 
 def nodes_of_words(graphs: PackedGraphs, corpus: EncodedCorpus) -> NDArray[np.int64]:
-    """Node of each word of the corpus that graphs were built of: (words,)."""
-    # Nodes stand in the order of graphs and word ids, and so do keys of both.
+    """Return the node of each word of the corpus that graphs were built from: (words,)."""
+    # Nodes are sorted by graph and word id, and so are the keys.
     most = int(corpus.ids.max(initial=0)) + 1
     owner = np.repeat(np.arange(graphs.n_graphs), np.diff(corpus.sentence_start))
     node_owner = np.repeat(np.arange(graphs.n_graphs), np.diff(graphs.node_start))
@@ -54,7 +54,7 @@ def nodes_of_words(graphs: PackedGraphs, corpus: EncodedCorpus) -> NDArray[np.in
 def node_means(
     node_of: NDArray[np.int64], states: NDArray[np.floating], n: int, place: NDArray[np.int64] | None = None
 ) -> NDArray[np.float16]:
-    """Mean state of the words of each of n nodes; word k has the state of `place` k, if that is given: (n, width)."""
+    """Average the states of the words of each of n nodes; word k has state k, or `place[k]` if given: (n, width)."""
     share = 1 / np.maximum(np.bincount(node_of, minlength=n), 1)
     columns = np.arange(len(node_of)) if place is None else place
     means = csr_matrix((share[node_of].astype(np.float32), (node_of, columns)), shape=(n, len(states)))
@@ -62,7 +62,7 @@ def node_means(
 
 
 def _chunks(words: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Runs of documents of so many words, at least one document each."""
+    """Yield runs of documents of at most _CHUNK words, at least one document each."""
     first, n = 0, len(words) - 1
     while first < n:
         last = int(np.searchsorted(words, words[first] + _CHUNK, side="right")) - 1
@@ -75,5 +75,5 @@ def _allocate(shape: tuple[int, int]) -> NDArray[np.float16]:
     if 2 * shape[0] * shape[1] <= _IN_MEMORY:
         return np.empty(shape, np.float16)
     make_private(cache_folder())
-    with tempfile.TemporaryFile(dir=cache_folder()) as file:  # it is gone when the last who maps it is
+    with tempfile.TemporaryFile(dir=cache_folder()) as file:  # it exists as long as it is mapped
         return np.memmap(file, np.float16, "w+", shape=shape)

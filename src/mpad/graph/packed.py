@@ -1,4 +1,4 @@
-"""What travels from the builder to the batch: the graphs of words of a corpus as flat arrays."""
+"""Packed graphs: the word graphs of a corpus as flat arrays, from the builder to the batch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +13,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class PackedGraphs:
-    """The graphs of words of a corpus, end to end: graph g owns nodes node_start[g]:node_start[g + 1].
+    """The word graphs of a corpus as flat arrays: graph g owns nodes node_start[g]:node_start[g + 1].
 
-    A node is a distinct word of its graph; nodes stand in the order of their word ids. An edge u → v says
-    "u then v". The master node is never stored: it is linked to every node of its graph, both ways, weight 1.
-    A document owns one graph, or, in the hierarchical variants, one for each of its sentences.
+    A node is a distinct word of its graph; nodes are sorted by word id. An edge u → v means "u then v". The master
+    node is not stored: it is linked to every node of its graph, both ways, with weight 1. A document owns one graph,
+    or one per sentence in the hierarchical variants.
     """
 
     words: Array  # (n_nodes,) int32, word id of each node
@@ -27,12 +27,12 @@ class PackedGraphs:
     weight: Array  # (n_edges,) float32, co-occurrence count
     edge_start: Array  # (n_graphs + 1,) int64
     document_start: Array  # (n_documents + 1,) int64, into graphs
-    count: Array | None = None  # (n_nodes,) int32, how often each word stands in its graph; None: once each
-    new_words: tuple[tuple[int, ...], ...] = ()  # ids of the pieces of the word in each spare row that is taken
-    features: Array | None = None  # (n_nodes, width) float16, what each node starts from; None: its word's vector
+    count: Array | None = None  # (n_nodes,) int32, occurrences of each word in its graph; None: once each
+    new_words: tuple[tuple[int, ...], ...] = ()  # piece ids of the word in each used spare row
+    features: Array | None = None  # (n_nodes, width) float16, initial state of each node; None: its word's vector
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not hold together: compiled code follows these numbers without a further look."""
+        """Raise if the arrays are inconsistent: compiled code uses these numbers without checks."""
         for name, last in (("node_start", len(self.words)), ("edge_start", len(self.source)), ("document_start", None)):
             starts = getattr(self, name)
             end = self.n_graphs if last is None else last
@@ -52,7 +52,7 @@ class PackedGraphs:
 
     @classmethod
     def built(cls, **arrays: Any) -> "PackedGraphs":
-        """Graphs whose arrays hold together by the way in which they were made: not looked at again."""
+        """Return graphs of arrays that are consistent by construction, without checks."""
         graphs = object.__new__(cls)
         graphs.__dict__.update(arrays)
         return graphs
@@ -62,16 +62,16 @@ class PackedGraphs:
 
     @property
     def n_graphs(self) -> int:
-        """Graphs in the corpus: as many as documents, or as sentences."""
+        """Number of graphs in the corpus: one per document or per sentence."""
         return len(self.node_start) - 1
 
     def document_sizes(self) -> Array:
-        """Nodes of each document, master nodes left out: (n_documents,)."""
+        """Return the number of nodes of each document, without master nodes: (n_documents,)."""
         return np.diff(self.node_start[self.document_start])
 
 
 def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
-    """Put corpora behind one another."""
+    """Concatenate corpora."""
     if len(parts) == 1:
         return parts[0]
 
@@ -97,7 +97,7 @@ def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
 
 
 def with_edges(graphs: PackedGraphs, kept: Array) -> PackedGraphs:
-    """The corpus once for each row of `kept` (versions, n_edges), with only the edges kept there; all nodes stay."""
+    """Repeat a corpus for each row of `kept` (versions, n_edges), with all nodes and only the edges kept there."""
     n = len(kept)
 
     def tiled(starts: Array) -> Array:
@@ -120,7 +120,7 @@ def with_edges(graphs: PackedGraphs, kept: Array) -> PackedGraphs:
 
 
 def take_documents(graphs: PackedGraphs, documents: Array) -> PackedGraphs:
-    """Some documents of packed graphs, in this order."""
+    """Return some documents of packed graphs, in this order."""
 
     def runs(first: Array, count: Array) -> Array:
         ends = np.cumsum(count)

@@ -1,11 +1,11 @@
-"""The same answers from NumPy alone: text → probabilities without importing torch.
+"""Prediction without torch: text → probabilities with NumPy and compiled code.
 
 >>> from mpad import inference
 >>> model = inference.load("my-model")                     # doctest: +SKIP
 >>> model.predict(["a moving film"])                     # doctest: +SKIP
 array(['positive'], dtype='<U8')
 
-For serving and for starting fast. A model folder that `MPADClassifier.save` or `mpad fit` wrote is all it needs.
+For serving and fast startup. It needs only a model folder written by `MPADClassifier.save` or `mpad fit`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ from mpad.inference.ensemble import Ensemble, make_network
 from mpad.inference.network import Network
 from mpad.linear.potentials import Potentials
 from mpad.storage.model_folder import VECTORS, ModelFiles, open_model, read_network
-from mpad.text.contextual import Transformer, runs
+from mpad.text.contextual import Transformer, chunk_texts
 from mpad.text.tokenizer import Tokenizer, saved_tokenizer
 from mpad.text.vocabulary import Vocabulary
 
@@ -34,54 +34,133 @@ __all__ = ["Answer", "Network", "Pipeline", "load"]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Text → label as one value, without torch: what the estimator, the server and the command line answer by."""
+    """A model from text to label, without torch, used by the estimator, the server and the command line."""
 
     tokenizer: Tokenizer
     vocabulary: Vocabulary
     graph_config: GraphConfig
     network: Network | Ensemble
     labels: Labels
-    potentials: Potentials | None = None  # the linear part, where the model has one
-    transformer: Transformer | None = None  # that features of nodes come from; None: they are word vectors
+    potentials: Potentials | None = None  # the linear part, if the model has one
+    transformer: Transformer | None = None  # source of node features; None: word vectors
 
     def pack(self, texts: Sequence[str]) -> PackedGraphs:
-        """Text → packed graphs, by document or by sentence as the variant wants."""
+        """Build the packed graphs of texts, by document or by sentence as the variant needs.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The documents.
+
+        Returns
+        -------
+        PackedGraphs
+
+        """
         sentences = self.network.config.hierarchical
         corpus = self.vocabulary.encode(texts, self.tokenizer, sentences)
         graphs = build_graphs(corpus, self.graph_config)
         if self.transformer is None:
             return graphs
-        from mpad.graph.features import with_features  # here: others need not wait for it
+        from mpad.graph.features import with_features  # here: most models do not need it
 
         return with_features(graphs, corpus, texts, self.tokenizer, sentences, self.transformer)
 
     def packs(self, texts: Iterable[str]) -> Iterator[PackedGraphs]:
-        """The same, in as many parts as the spare rows ask for."""
+        """Yield the packed graphs of texts in parts whose new words fit the spare rows.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents.
+
+        Returns
+        -------
+        iterator of PackedGraphs
+
+        """
         checked = as_texts(texts)
         if self.transformer is not None:
-            return map(self.pack, runs(checked))
+            return map(self.pack, chunk_texts(checked))
         parts = self.vocabulary.encode_parts(checked, self.tokenizer, self.network.config.hierarchical)
         return (build_graphs(corpus, self.graph_config) for _, corpus in parts)
 
     def answer(self, packed: PackedGraphs) -> Answer:
-        """Packed graphs → logits, document vectors and attention, in the order of the documents."""
+        """Predict packed graphs.
+
+        Parameters
+        ----------
+        packed : PackedGraphs
+            The graphs, as `pack` or `packs` builds them.
+
+        Returns
+        -------
+        Answer
+            Logits, document vectors and attention, in the order of the documents.
+
+        """
         return with_potentials(self.network(packed), self.potentials, packed)
 
     def logits(self, texts: Iterable[str]) -> NDArray[np.float32]:
-        """Text → logits: (n, n_classes)."""
+        """Return the logits of each class.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+
+        """
         return np.concatenate([answer.logits for _, answer in self.answers(texts)])
 
     def answers(self, texts: Iterable[str]) -> Iterator[tuple[PackedGraphs, Answer]]:
-        """Text → packed graphs and the answer on them, part by part."""
+        """Yield packed graphs and their predictions, part by part.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents.
+
+        Returns
+        -------
+        iterator of (PackedGraphs, Answer)
+
+        """
         for packed in self.packs(texts):
             yield packed, self.answer(packed)
 
     def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
-        """Text → probability of each class: (n, n_classes)."""
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+
+        """
         return self.labels.probabilities(self.logits(texts))
 
     def predict(self, texts: Iterable[str]) -> NDArray[Any]:
-        """Text → labels: (n,), or indicators (n, n_classes) for many labels a document."""
+        """Return the predicted labels.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels; for a multi-label model, indicators of shape (n, n_classes).
+
+        """
         return self.labels.decide(self.logits(texts))
 
 
@@ -90,10 +169,27 @@ def load(
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
     memory_mapped: bool = False,
 ) -> Pipeline:
-    """Read a model folder; `tokenizer` hands in a function that the model was trained with.
+    """Load a model folder for prediction without torch.
 
-    Memory-mapped, word vectors and weights are views of the folder's file, which processes share and nobody may
-    write into as long as they run; a folder that takes its place does no harm.
+    Parameters
+    ----------
+    folder : str or Path
+        A folder written by `MPADClassifier.save` or `mpad fit`.
+    tokenizer : str, Tokenizer or callable, optional
+        The tokenizer of a model that was trained with a tokenizer of its own; folders never import code.
+    memory_mapped : bool, default=False
+        Map word vectors and weights from the file, so that processes share memory. The file must not be written to
+        while it is mapped; replacing the folder is safe.
+
+    Returns
+    -------
+    Pipeline
+
+    Raises
+    ------
+    StoreError
+        The folder is missing, damaged, or written by a newer version.
+
     """
 
     def read(files: ModelFiles) -> Pipeline:

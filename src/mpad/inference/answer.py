@@ -1,4 +1,4 @@
-"""What a network says of some documents, as NumPy arrays."""
+"""Predictions of some documents as NumPy arrays."""
 
 from dataclasses import dataclass, replace
 
@@ -13,30 +13,30 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Answer:
-    """Logits, and what led to them, in the order of the documents."""
+    """Logits, document vectors and attention, in the order of the documents."""
 
     logits: Floats  # (n_documents, n_classes)
     vectors: Floats  # (n_documents, hidden), the document vectors that the last layer classifies
     word_attention: Floats | None  # (steps, n_nodes), sums to 1 over the words of a graph
     sentence_attention: Floats | None  # (steps or 1, n_graphs), sums to 1 over the sentences of a document
-    member_logits: Floats | None = None  # (members, n_documents, n_classes), of several networks that answer together
+    member_logits: Floats | None = None  # (members, n_documents, n_classes), of an ensemble
 
 
 def with_potentials(network: Answer, potentials: Potentials | None, graphs: PackedGraphs) -> Answer:
-    """The network's answer on these graphs → the model's, whose linear part adds to the logits."""
+    """Add the linear part's logits to a network's predictions."""
     if potentials is None:
         return network
     linear = potentials.logits(graphs)
     members = network.member_logits
     return replace(
         network,
-        logits=potentials.added_to(network.logits, linear),
-        member_logits=None if members is None else potentials.added_to(members, linear),
+        logits=potentials.add_network(network.logits, linear),
+        member_logits=None if members is None else potentials.add_network(members, linear),
     )
 
 
 def join(answers: list[Answer]) -> Answer:
-    """Put answers behind one another."""
+    """Concatenate predictions."""
     if len(answers) == 1:
         return answers[0]
     words = [answer.word_attention for answer in answers if answer.word_attention is not None]

@@ -1,4 +1,4 @@
-"""Several networks' answers as one: the same as `models.ensemble`, at prediction only."""
+"""Ensembles at prediction: `mpad.ensemble` in NumPy."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from mpad.inference.network import Network
 
 
 class Ensemble:
-    """The mean of what several networks say; `weights` and `vectors` are named and shaped as in a model folder."""
+    """The mean of several networks; `weights` and `vectors` have the names and shapes of a model folder."""
 
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
         self.config, self.weights, self.vectors = config, weights, vectors
@@ -26,7 +26,7 @@ class Ensemble:
             self._members.append(Network(one, own, table))
 
     def __call__(self, graphs: PackedGraphs) -> Answer:
-        """Answer on every document."""
+        """Predict every document."""
         answers = [member(graphs) for member in self._members]
         each = np.stack([answer.logits for answer in answers])
         words = [answer.word_attention for answer in answers if answer.word_attention is not None]
@@ -41,5 +41,5 @@ class Ensemble:
 
 
 def make_network(config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> Network | Ensemble:
-    """A trained network of that shape."""
+    """Build a trained network or ensemble from its weights."""
     return (Network if config.members == 1 else Ensemble)(config, weights, vectors)

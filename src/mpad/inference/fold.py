@@ -1,11 +1,11 @@
-"""A trained network's weights → the fewest products that give the same answers.
+"""Fold a trained network's weights into the fewest products with the same predictions.
 
-At prediction batch norm is an affine map and dropout is nothing, so neighbouring linear maps become one:
+At prediction batch norm is an affine map and dropout is the identity, so adjacent linear maps become one:
 
     batch norm                  into the linear map before it (a mean over neighbours between them does not matter)
     two maps without a ReLU     one map (an MLP that ends without one, and the gate behind it)
     σ(x)                        (1 + tanh(x / 2)) / 2, its factors moved into the weights around it
-    the first step's maps       depend on the word alone: a table with a row a word, filled when a word first occurs
+    the first step's maps       depend only on the word: a table with a row per word, filled when a word first occurs
 """
 
 from collections.abc import Mapping
@@ -26,19 +26,19 @@ _HALF = np.float32(0.5)
 
 @dataclass(frozen=True)
 class Enter:
-    """What a row is, in a round: its message to others and, with a GRU, its state and the state's part in the gates.
+    """The maps at the start of a round: a row's outgoing message and, with a GRU, its state and gate input.
 
     (rows, in) → (rows, width) [, (rows, width), (rows, 2 · width)]. In the paper's network the state is the row itself
-    or, at the first step, a projection of it; or it went through an MLP, `before`.
+    or, at the first step, a projection of it; or the output of an MLP, `before`.
     """
 
     sent: Product
     gates: Affine | None  # None without a GRU
     state: Product | None = None
-    before: tuple[Affine, Affine] | None = None  # a ReLU between them
+    before: tuple[Affine, Affine] | None = None  # with a ReLU between them
 
     def __call__(self, h: Floats) -> tuple[Floats, ...]:
-        """Enter rows."""
+        """Map rows."""
         if self.before is not None:
             h = self.before[1](self.before[0](h, RELU))
         if self.gates is None:
@@ -48,23 +48,23 @@ class Enter:
 
 @dataclass(frozen=True)
 class Step:
-    """One round of messages, prepared.
+    """One folded round of message passing.
 
-    `mlp2` (the second layer) is None where it was merged into `gates`; `gates` is None without a GRU.
+    `mlp2` (the second layer) is None if it was merged into `gates`; `gates` is None without a GRU.
     """
 
     enter: "Enter"
-    bias: Bias  # (width,), added to the mean of what was heard, before a ReLU
+    bias: Bias  # (width,), added to the mean of incoming messages, before a ReLU
     mlp2: Affine | None
     mlp_relu: bool
-    gates: Product | None  # → (rows, 2 · width): reset and update, both halved; its bias is in what `enter` gives
+    gates: Product | None  # → (rows, 2 · width): reset and update, both halved; the bias is in the output of `enter`
     candidate: Affine | None  # → (rows, width)
     reset: Floats | None  # (width, width), halved
 
     def message(self, x: Floats) -> tuple[Floats, ...]:
-        """AGGREGATE, equation 4: ReLU of what a row heard → its message.
+        """Compute a row's message from the ReLU of its incoming mean (AGGREGATE, equation 4).
 
-        With a GRU, the message's part in the gates and in the candidate instead.
+        With a GRU, return the message's part in the gates and in the candidate instead.
         """
         if self.mlp2 is not None:
             x = self.mlp2(x, RELU if self.mlp_relu else PLAIN)
@@ -73,19 +73,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Read:
-    """One readout, prepared: attention, and the dense layer after it where there is one."""
+    """One folded readout: attention, and the dense layer after it if there is one."""
 
     align: Affine
     context: Floats  # (width,)
     dense: Affine | None
     skip: bool
     bounded: bool  # a tanh around the scores
-    small: bool  # whether no score can be beyond ±60, where exp is safe
+    small: bool  # no score can exceed ±60, so exp is safe
 
 
 @dataclass(frozen=True)
 class FoldedLevel:
-    """Message passing and readout over one kind of graph, prepared."""
+    """Folded message passing and readout of one level: words or sentences."""
 
     steps: list[Step]
     reads: list[Read]
@@ -93,7 +93,7 @@ class FoldedLevel:
 
 
 def fold_level(weights: Weights, name: str, config: MPADConfig, n_steps: int, master: bool) -> FoldedLevel:
-    """Prepare the level of that name."""
+    """Fold the level of that name."""
     steps = [_step(weights, f"{name}.rounds.{t}", config) for t in range(n_steps)]
     skip = master and config.master_skip
     reads = [_read(weights, f"{name}.readout.attention.{t}", skip, config) for t in range(max(n_steps, 1))]
@@ -103,13 +103,13 @@ def fold_level(weights: Weights, name: str, config: MPADConfig, n_steps: int, ma
 
 
 def linear(weights: Weights, name: str) -> Affine:
-    """The linear layer of that name; without a bias, a bias of zeros."""
+    """Return the linear layer of that name; a missing bias is zeros."""
     w = np.ascontiguousarray(weights[f"{name}.weight"].T, np.float32)
     return Affine(w, np.asarray(weights.get(f"{name}.bias", np.zeros(w.shape[1], np.float32)), np.float32))
 
 
 def _norm(weights: Weights, name: str) -> tuple[Floats, Floats]:
-    """Batch norm at prediction as (scale, shift)."""
+    """Return batch norm at prediction as (scale, shift)."""
     scale = weights[f"{name}.weight"] / np.sqrt(weights[f"{name}.running_var"] + _EPSILON)
     shift = weights[f"{name}.bias"] - weights[f"{name}.running_mean"] * scale
     return scale.astype(np.float32), shift.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Fused word-level inference: packed graphs → what the readouts give, in one compiled call."""
+"""Fused word-level inference: packed graphs → readouts in one compiled call."""
 
 from ctypes import byref, c_long
 from typing import Any
@@ -14,7 +14,7 @@ from mpad.inference.fold import FoldedLevel, Read, Step
 from mpad.inference.maps import Affine
 from mpad.inference.table import WordTable
 
-_ROWS = 256  # answered together: what lies between two rounds stays in the cache
+_ROWS = 256  # rows per block: intermediate results stay in the cache
 _ENTER = "enter", "enter_b", "second", "second_b", "sent", "u", "u_b"
 _STEP = *_ENTER, "bias", "mlp2", "mlp2_b", "gates", "candidate", "candidate_b", "reset"
 _READ = "align", "align_b", "context", "dense", "dense_b"
@@ -22,7 +22,7 @@ _GRAPHS = "node_start", "edge_start", "words", "source", "target", "weight"
 
 
 def fused_words(config: MPADConfig, level: FoldedLevel, table: WordTable) -> "FusedWords | None":
-    """The level as one call; None where that was not built, or does not do what this network does."""
+    """Build the fused level; None if it was not compiled or does not support this network."""
     native.report_missing()
     gated, apart = config.combine == "gru", config.master_node and not config.master_skip
     if native.library is None or not native.fits(config.hidden) or not gated or apart or not level.steps:
@@ -31,13 +31,13 @@ def fused_words(config: MPADConfig, level: FoldedLevel, table: WordTable) -> "Fu
 
 
 class FusedWords:
-    """A level's weights and tables as C reads them; several threads may ask it at once."""
+    """A level's weights and tables as C reads them; safe for several threads."""
 
     def __init__(self, config: MPADConfig, level: FoldedLevel, table: WordTable) -> None:
         self._config = config
         library: Any = native.library
         self._library = library
-        self._arrays: list[NDArray[Any]] = []  # that C points to
+        self._arrays: list[NDArray[Any]] = []  # keeps alive the arrays that C points to
         entered, messages = table.tables
         says, states, gates = map(self._held, entered)
         told_gates, told_new = map(self._held, messages) if messages else (None, None)
@@ -53,14 +53,14 @@ class FusedWords:
             )
 
     def _held(self, array: NDArray[Any] | None) -> NDArray[Any] | None:
-        """The same numbers as C reads them, kept alive."""
+        """Convert an array for C and keep it alive."""
         if array is None:
             return None
         self._arrays.append(np.ascontiguousarray(array, np.float32))
         return self._arrays[-1]
 
     def prepare(self, graphs: PackedGraphs) -> "FusedAnswers":
-        """Room for the answers on these graphs, whose words the table knows."""
+        """Allocate the outputs for these graphs, whose words are in the table."""
         words = graphs.words
         if len(words) and (words.min() < 0 or words.max() >= self._nobody):
             raise IndexError(
@@ -71,8 +71,8 @@ class FusedWords:
 
 def _step_parts(step: Step, first: bool) -> list[Floats | None]:
     u, candidate = step.enter.gates, step.candidate
-    assert u is not None and step.gates is not None and candidate is not None  # as `fused_words` has seen
-    parts = [*_affine(None), *_affine(None), None, None, None]  # what the first step's words enter with is in the table
+    assert u is not None and step.gates is not None and candidate is not None  # checked by `fused_words`
+    parts = [*_affine(None), *_affine(None), None, None, None]  # the table has the first step's maps
     if not first:
         before = step.enter.before or (None, None)
         parts = [*_affine(before[0]), *_affine(before[1]), step.enter.sent.w, u.w, u.b]
@@ -88,7 +88,7 @@ def _affine(of: Affine | None) -> tuple[Floats | None, Floats | None]:
 
 
 class FusedAnswers:
-    """Answers on some graphs, part by part: what readouts give (graphs, width of all), attention (steps, nodes)."""
+    """Outputs for some graphs, filled part by part: readouts (graphs, total width), attention (steps, nodes)."""
 
     def __init__(self, level: FusedWords, graphs: PackedGraphs) -> None:
         config, self._level = level._config, level
@@ -104,7 +104,7 @@ class FusedAnswers:
         self._fields = {**how, **size, "bounded": config.score_tanh, "read": self.read, "alpha": self.attention}
 
     def answer(self, first: int, last: int) -> None:
-        """Fill in those of graphs first … last − 1."""
+        """Fill in the outputs of graphs first … last − 1."""
         level, width = self._level, self._level._config.hidden
         scratch = np.empty(self._rows * (8 * width + 4), np.float32)
         arrays = dict(zip(_GRAPHS, self._arrays, strict=True))
@@ -114,6 +114,6 @@ class FusedAnswers:
 
 
 def _arrays(graphs: PackedGraphs) -> list[NDArray[Any]]:
-    """Starts of nodes and edges; words; sources, targets and weights of edges, as C reads them."""
+    """Return the arrays of graphs, in the order of _GRAPHS, as C reads them."""
     kinds = {"node_start": np.int64, "edge_start": np.int64, "weight": np.float32}
     return [np.ascontiguousarray(getattr(graphs, name), kinds.get(name, np.int32)) for name in _GRAPHS]

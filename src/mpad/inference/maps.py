@@ -1,4 +1,4 @@
-"""Linear maps over rows, prepared for prediction."""
+"""Linear maps over rows, optimized for prediction."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,26 +9,26 @@ from numpy.typing import NDArray
 from mpad.inference.answer import Floats
 
 Ints = NDArray[np.int64]
-PLAIN, RELU, TANH = range(3)  # what follows a map
+PLAIN, RELU, TANH = range(3)  # the activation after a map
 
 _TILE = 512  # rows
-_ZEROS = np.zeros(_TILE * 256, np.float32)  # comparing with an array is three times as fast as with a number
+_ZEROS = np.zeros(_TILE * 256, np.float32)  # np.maximum with an array is three times as fast as with a number
 
 
 @dataclass(frozen=True)
 class Bias:
-    """A row that is added to rows."""
+    """A bias that is added to rows."""
 
     row: Floats  # (width,)
 
     def add_to(self, x: Floats) -> Floats:
-        """Add it to all rows of x, in place."""
+        """Add the bias to all rows of x, in place."""
         x += self._tiled[: len(x)] if len(x) <= _TILE else self.row
         return x
 
     @cached_property
     def _tiled(self) -> Floats:
-        """The row many times over: adding that takes half as long as adding one row to all."""
+        """Repeated rows: adding them takes half as long as broadcasting one row."""
         return np.ascontiguousarray(np.broadcast_to(self.row, (_TILE, len(self.row))))
 
 
@@ -51,7 +51,7 @@ class Affine:
     b: Floats  # (out,)
 
     def __call__(self, x: Floats, how: int = PLAIN) -> Floats:
-        """Map rows; `how` says whether ReLU or tanh follows."""
+        """Map rows; `how` is PLAIN, RELU or TANH."""
         y = self._bias.add_to(x @ self.w)
         return y if how == PLAIN else relu(y) if how == RELU else np.tanh(y, out=y)
 
@@ -60,14 +60,14 @@ class Affine:
         return Bias(self.b)
 
     def then(self, after: "Affine") -> "Affine":
-        """Both maps, one behind the other, as one."""
+        """Return the composition of this map and the next as one map."""
         return Affine(np.ascontiguousarray(self.w @ after.w), self.b @ after.w + after.b)
 
     def scaled(self, scale: Floats, shift: Floats | float = 0.0) -> "Affine":
-        """The map with its columns scaled and shifted."""
+        """Return the map with its output columns scaled and shifted."""
         return Affine(self.w * scale, np.asarray(self.b * scale + shift, np.float32))
 
 
 def relu(x: Floats) -> Floats:
-    """The larger of x and 0, in place."""
+    """Return max(x, 0), computed in place."""
     return np.maximum(x, _ZEROS[: x.size].reshape(x.shape) if x.size <= len(_ZEROS) else 0, out=x)

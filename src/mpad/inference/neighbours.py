@@ -1,4 +1,4 @@
-"""Who hears whom, in NumPy: the same three kinds of graph as `ops.aggregate`, forwards only."""
+"""Neighborhood aggregation in NumPy: word graphs, cliques and paths."""
 
 from typing import Protocol
 
@@ -17,15 +17,15 @@ class Neighbours(Protocol):
     """A graph over rows."""
 
     def aggregate_relu(self, x: Floats, bias: Bias) -> Floats:
-        """ReLU(D⁻¹ A x + b): (rows, width) → (rows, width)."""
+        """Return ReLU(D⁻¹ A x + b): (rows, width) → (rows, width)."""
         ...
 
 
 class WordGraphs:
-    """The graphs of words of a corpus, prepared for sums over incoming edges without a sparse matrix.
+    """The word graphs of a corpus, prepared for sums over incoming edges without a sparse matrix.
 
-    Most words of a document stand once, after one other word: what these hear is one gather. The others' edges are
-    gathered, weighed and summed run by run; the few nodes that hear from very many, by a product each.
+    Most words of a document have one incoming edge, which is a gather. Nodes with a few edges are gathered, weighted
+    and summed by `reduceat`; the few nodes with many edges take one product each.
     """
 
     def __init__(self, graphs: PackedGraphs, master: bool, renormalise: bool) -> None:
@@ -41,7 +41,7 @@ class WordGraphs:
             self.share = share.astype(np.float32)[:, None]
         self.deaf = np.flatnonzero(count == 0)
         self.only_source = np.arange(n)
-        self.only_source[target] = source  # of a node with several edges, one of them
+        self.only_source[target] = source  # for a node with several edges, one of them
         several = ((count > 1) | (degree != count)) & (count <= _FEW)
         self._several = np.flatnonzero(several)
         self._several_edges = _Edges(self._several, several, count, source, target, graphs.weight)
@@ -51,7 +51,7 @@ class WordGraphs:
         self._many_edges = _Edges(self._many, many, count, source, target, graphs.weight)
 
     def sum_several(self, x: Floats, to: Floats, begin: int, end: int) -> None:
-        """Write what those of nodes begin … end − 1 hear that have several edges, or one of another weight than 1."""
+        """Write the sums of nodes begin … end − 1 with several edges, or one with a weight other than 1."""
         a, b = self._several.searchsorted((begin, end))
         if a < b:
             edges = self._several_edges
@@ -67,7 +67,7 @@ class WordGraphs:
 
 
 class _Edges:
-    """The incoming edges of some nodes, end to end."""
+    """The incoming edges of some nodes, sorted by node."""
 
     def __init__(
         self, nodes: Ints, chosen: NDArray[np.bool_], count: Ints, source: Ints, target: Ints, weight: Floats
@@ -78,7 +78,7 @@ class _Edges:
 
 
 class WordNeighbours:
-    """The graphs of words begin … end − 1, with their master rows last: the mean of what each row hears."""
+    """Mean aggregation over word graphs begin … end − 1, whose master rows come last."""
 
     def __init__(self, graphs: WordGraphs, begin: int, end: int, words: Groups) -> None:
         packed = graphs.packed
@@ -86,29 +86,29 @@ class WordNeighbours:
         self._begin, self._end = (int(packed.node_start[graph]) for graph in (begin, end))
         self._source = graphs.only_source[self._begin : self._end] - self._begin
         a, b = graphs.deaf.searchsorted((self._begin, self._end))
-        self._deaf = graphs.deaf[a:b] - self._begin  # words that no word stands before
+        self._deaf = graphs.deaf[a:b] - self._begin  # words without incoming edges
 
     @property
     def rest(self) -> Ints:
-        """The rows that do not hear just their master and one word: some words, and all masters."""
+        """Rows with other neighbors than their master and one word: some words, and all masters."""
         a, b = self._graphs.rest.searchsorted((self._begin, self._end))
         n = self._words.n_rows
         return np.concatenate([self._graphs.rest[a:b] - self._begin, np.arange(n, n + self._words.n)])
 
     def words_before(self, index: Ints, nobody: int) -> Ints:
-        """The word before each row, by its number in `index`; where there is none, `nobody`: (rows,)."""
+        """Return the number in `index` of the word before each row, or `nobody`: (rows,)."""
         before = np.full(len(index), nobody)
         before[: self._words.n_rows] = index.take(self._source)
         before[self._deaf] = nobody
         return before
 
     def aggregate_relu(self, x: Floats, bias: Bias, rows: Ints | None = None) -> Floats:
-        """ReLU(D⁻¹ A x + b), of all rows or of some."""
+        """Return ReLU(D⁻¹ A x + b) of all rows or of some."""
         received = self.aggregate(x)
         return relu(bias.add_to(received if rows is None else received.take(rows, axis=0)))
 
     def aggregate(self, x: Floats) -> Floats:
-        """D⁻¹ A x."""
+        """Return D⁻¹ A x."""
         n = self._words.n_rows
         y = np.empty(x.shape, np.float32)
         words = x.take(self._source, axis=0, out=y[:n], mode="clip")
@@ -133,11 +133,11 @@ class Clique:
         self._divisor = others if renormalise else np.ones_like(others)
 
     def aggregate_relu(self, x: Floats, bias: Bias) -> Floats:
-        """ReLU(D⁻¹ A x + b)."""
+        """Return ReLU(D⁻¹ A x + b)."""
         return relu(bias.add_to(self.aggregate(x)))
 
     def aggregate(self, x: Floats) -> Floats:
-        """D⁻¹ A x."""
+        """Return D⁻¹ A x."""
         return np.asarray((self._documents.sum(x)[self._documents.owner] - x) / self._divisor)
 
 
@@ -149,14 +149,14 @@ class Path:
         self._follows = np.concatenate([np.zeros(min(len(owner), 1), bool), owner[1:] == owner[:-1]])[:, None]
 
     def aggregate_relu(self, x: Floats, bias: Bias) -> Floats:
-        """ReLU(D⁻¹ A x + b)."""
+        """Return ReLU(D⁻¹ A x + b)."""
         return relu(bias.add_to(self.aggregate(x)))
 
     def aggregate(self, x: Floats) -> Floats:
-        """D⁻¹ A x."""
+        """Return D⁻¹ A x."""
         return np.asarray(np.roll(x, 1, axis=0) * self._follows)
 
 
 def sentence_graph(documents: Groups, path: bool, renormalise: bool) -> Neighbours:
-    """The graph over the sentences of each document."""
+    """Return the graph over the sentences of each document."""
     return Path(documents) if path else Clique(documents, renormalise)

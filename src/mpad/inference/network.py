@@ -1,4 +1,4 @@
-"""MPAD's answers in NumPy alone: the same network as `models.mpad`, at prediction only, with its weights folded."""
+"""MPAD at prediction, in NumPy or compiled code, with folded weights."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -20,16 +20,16 @@ from mpad.inference.segments import Groups
 from mpad.inference.table import SpareRows, WordTable
 from mpad.inference.update import Messages, combine
 
-_NODES = 500  # words answered together by NumPy: their states stay in the cache
-_GRAPHS = 40  # likewise graphs: sums over them are products with a (graphs, words) matrix
-_PIECE = 2_000  # words that a core answers before it takes the next ones
-_SENTENCES = 8  # times as many graphs where only sentences are left to NumPy
+_NODES = 500  # words per chunk in NumPy: their states stay in the cache
+_GRAPHS = 40  # graphs per chunk: sums over them are products with a (graphs, words) matrix
+_PIECE = 2_000  # words per unit of work of a core
+_SENTENCES = 8  # factor on the chunk size if NumPy computes only the sentence level
 
 
 class Network:
-    """Packed graphs → answers. `vectors` (n_words, vector_width) may be of half precision, or mapped from a file."""
+    """A trained MPAD. `vectors` (n_words, vector_width) may be float16, or mapped from a file."""
 
-    @np.errstate(invalid="ignore", over="ignore")  # numbers beyond all bounds are told by `Labels`, of the answer
+    @np.errstate(invalid="ignore", over="ignore")  # overflow is reported by Labels, from the final logits
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
         self.config, self.weights, self.vectors = config, weights, vectors
         self._words = fold_level(weights, "words", config, config.steps, config.master_node)
@@ -46,12 +46,12 @@ class Network:
         return None if self.config.contextual else fused_words(self.config, self._words, self._table)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_fused"}  # C's pointers are not copied
+        return {name: value for name, value in vars(self).items() if name != "_fused"}  # C pointers cannot be copied
 
     def __call__(self, graphs: PackedGraphs) -> Answer:
-        """Answer on every document."""
+        """Predict every document."""
         # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
-        # filled: what an earlier call left there may be "invalid", though nothing of it reaches the sums.
+        # filled: leftovers of an earlier call may raise "invalid", although they do not reach the sums.
         with np.errstate(invalid="ignore", over="ignore"), self._spare.taken_by(graphs, self._table):
             if self._fused is not None:
                 return self._answer_fused(self._fused, graphs)
@@ -59,8 +59,8 @@ class Network:
             return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, 1)])
 
     def _answer_fused(self, fused: FusedWords, graphs: PackedGraphs) -> Answer:
-        """All graphs of words in one compiled call, or in one a part, on as many cores as there are."""
-        self._table.entered(graphs.words)  # new words are worked out here, not by several threads at a time
+        """Predict with one compiled call per part, on all cores."""
+        self._table.entered(graphs.words)  # computes new words here, not in several threads
         answers = fused.prepare(graphs)
         starts = graphs.node_start
         pieces = starts.searchsorted(np.arange(_PIECE, int(starts[-1]), _PIECE))
@@ -77,7 +77,7 @@ class Network:
         return join(result)
 
     def _answer(self, graphs: PackedGraphs, prepared: WordGraphs, first: int, last: int) -> Answer:
-        """Answer on documents first … last − 1."""
+        """Predict documents first … last − 1."""
         start, end = int(graphs.document_start[first]), int(graphs.document_start[last])
         node_start = graphs.node_start[start : end + 1]
         words = Groups(node_start - node_start[0])
@@ -97,7 +97,7 @@ class Network:
         return self._classified(graphs, vectors, attention, first, last)
 
     def _classified(self, graphs: PackedGraphs, vectors: Floats, attention: Floats, first: int, last: int) -> Answer:
-        """Vectors of the graphs of words of documents first … last − 1 → the answer on these documents."""
+        """Predict documents first … last − 1, given the vectors of their word graphs."""
         sentence_attention = None
         if self._sentences is not None:
             documents = Groups(graphs.document_start[first : last + 1] - graphs.document_start[first])
@@ -108,7 +108,7 @@ class Network:
 
 
 def _chunks(graphs: PackedGraphs, times: int) -> Iterator[tuple[int, int]]:
-    """Documents in runs of a few hundred words, at least one each."""
+    """Yield runs of documents of a few hundred words, at least one document each."""
     first, n = 0, len(graphs)
     nodes = graphs.node_start[graphs.document_start]
     while first < n or n == first == 0:
@@ -130,9 +130,9 @@ def _run(
     neighbours: Neighbours,
     groups: Groups,
 ) -> tuple[Floats, Floats]:
-    """What the first step's `enter` gave, and what its rows were told, if that is known → vectors, attention.
+    """Run a level from the output of the first step's `enter`, and its messages if they are known.
 
-    (rows, width) → (groups, width), (steps, rows). With an `index`, row i is row index[i] of what was entered.
+    Return vectors (groups, width) and attention (steps, rows). With an `index`, row i is row index[i] of `entered`.
     """
     read, attention = [], []
     h = entered[-1]
@@ -152,7 +152,7 @@ def _run(
 
 
 def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
-    """READOUT, equations 7 and 8."""
+    """Compute READOUT, equations 7 and 8."""
     words = h[: groups.n_rows]
     if not read.skip and len(h) > groups.n_rows:
         return _readout_with_masters(read, h, groups)
@@ -162,7 +162,7 @@ def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
 
 
 def _readout_with_masters(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
-    """A master node without its skip connection is a node among the others: it joins its graph's words."""
+    """Compute READOUT without the master's skip connection: the master is one of its graph's nodes."""
     score = _score(read, h)
     start = np.concatenate([[0], np.cumsum(groups.size + 1)])
     order = np.argsort(np.concatenate([groups.owner, np.arange(groups.n)]), kind="stable")

@@ -1,6 +1,6 @@
-"""Several cores for one answer: chunks of documents side by side.
+"""Prediction on several cores: chunks of documents in threads.
 
-Chunks spend nearly all their time in compiled passes, which Python's lock does not hold up.
+Chunks spend nearly all their time in compiled code, which releases Python's lock.
 """
 
 import os
@@ -15,14 +15,14 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def cores() -> int:
-    """Cores that this process may use; OMP_NUM_THREADS, where it is set, says how many it should."""
+    """Return the number of cores of this process, limited by OMP_NUM_THREADS if it is set."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return max(1, min(there, int(wanted))) if wanted.isdecimal() else there
 
 
 def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
-    """What `work` gives for each part, in their order."""
+    """Apply `work` to all parts in parallel; return the results in order."""
     global _pool
     if len(parts) < 2 or cores() < 2:
         return [work(part) for part in parts]
@@ -30,13 +30,13 @@ def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[F
         if _pool is None:
             _pool = ThreadPoolExecutor(cores(), "mpad")
         result = _pool.map(work, parts)
-    except RuntimeError:  # the main thread has ended, and Python starts no others any more
+    except RuntimeError:  # the main thread has ended, and Python starts no new threads
         return [work(part) for part in parts]
     return list(result)
 
 
 def _forget() -> None:
-    """A forked process has none of its parent's threads."""
+    """Reset the pool in a forked process, which has none of its parent's threads."""
     global _pool
     _pool = None
 

@@ -1,4 +1,4 @@
-"""Sums and softmax per group of neighbouring rows, in NumPy."""
+"""Sums and softmax per group of consecutive rows, in NumPy."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ _DENSE = 1 << 18  # entries of a (groups, rows) matrix up to which a product bea
 
 
 class Groups:
-    """Rows in runs: group g owns rows start[g]:start[g + 1]."""
+    """Groups of consecutive rows: group g owns rows start[g]:start[g + 1]."""
 
     def __init__(self, start: NDArray[np.int64]) -> None:
         self.start, self.size = start, start[1:] - start[:-1]
@@ -23,7 +23,7 @@ class Groups:
             self._members[self.owner, np.arange(self.n_rows)] = 1.0
 
     def sum(self, x: Floats, weight: Floats | None = None) -> Floats:
-        """Σ weight · x over each group: (rows, width) → (groups, width)."""
+        """Return Σ weight · x over each group: (rows, width) → (groups, width)."""
         if self._members is not None:
             return np.asarray((self._members if weight is None else self._members * weight) @ x)
         total = np.zeros((self.n, x.shape[1]), np.float32)
@@ -32,7 +32,7 @@ class Groups:
         return total
 
     def softmax(self, score: Floats, small: bool = False) -> Floats:
-        """exp(score) / Σ exp(score) within each group: (rows,) → (rows,). `small` scores need no care with exp."""
+        """Return exp(score) / Σ exp(score) within each group: (rows,) → (rows,). `small` scores cannot overflow."""
         if not len(score):
             return score
         size = self.size[self._filled]

@@ -1,6 +1,6 @@
-"""A model as a component of spaCy: `nlp.add_pipe("mpad", config={"model": "folder"})` sets `doc.cats`.
+"""A spaCy component for a model: `nlp.add_pipe("mpad", config={"model": "folder"})` sets `doc.cats`.
 
-spaCy finds it by the entry point `spacy_factories`. The model reads `doc.text`, by its own tokenizer.
+spaCy finds it by the entry point `spacy_factories`. The model reads `doc.text` with its own tokenizer.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,9 +21,9 @@ _srsly = require("srsly", extra="spacy")
 
 @_language.Language.factory("mpad", assigns=["doc.cats"], default_config={"model": None})  # type: ignore[untyped-decorator]
 def make_component(nlp: Any, name: str, model: str | None) -> "MPADComponent":
-    """Make the component; a pipeline that is read from a disk brings the model with it."""
+    """Make the component; a pipeline loaded from disk has the model with it."""
     component = MPADComponent(name)
-    # A saved pipeline still names the folder that it was made from, which need not be there any more.
+    # A saved pipeline still names the folder that it was made from, which may be gone.
     if model is not None and Path(model).is_dir():
         component.from_disk(model)
     elif model is not None:
@@ -32,27 +32,27 @@ def make_component(nlp: Any, name: str, model: str | None) -> "MPADComponent":
 
 
 class MPADComponent:
-    """Text of documents → `doc.cats`: the probability of every class."""
+    """A spaCy component that sets `doc.cats`: the probability of every class."""
 
     missing = "no model: nlp.add_pipe('mpad', config={'model': 'folder'})"
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._pipeline: inference.Pipeline | None = None
-        self._files: dict[str, bytes] = {}  # the model's folder, for whoever saves the pipeline
+        self._files: dict[str, bytes] = {}  # the model's folder, for saving the pipeline
 
-    # spaCy asks every component whether it has a `model` of its own kind, also one that is still empty:
-    # what raises is therefore not called that.
+    # Not named `model`: spaCy reads that attribute of every component, and this property raises while
+    # the component is empty.
     @property
     def classifier(self) -> inference.Pipeline:
-        """What answers."""
+        """The loaded model; raises if there is none."""
         if self._pipeline is None:
             raise MissingModelFile(self.missing)
         return self._pipeline
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The classes, as `doc.cats` names them; none before there is a model, when spaCy asks too."""
+        """The classes in `doc.cats`; empty before a model is loaded, because spaCy reads them then too."""
         return () if self._pipeline is None else tuple(str(label) for label in self._pipeline.labels.classes)
 
     def __call__(self, doc: Any) -> Any:
@@ -60,7 +60,7 @@ class MPADComponent:
         return next(self.pipe([doc]))
 
     def pipe(self, stream: Iterable[Any], *, batch_size: int = 128) -> Iterator[Any]:
-        """Classify documents, a batch at a time."""
+        """Classify documents in batches."""
         labels = self.labels
         for docs in _util.minibatch(stream, size=batch_size):
             answers = self.classifier.predict_proba([doc.text for doc in docs]).tolist()
@@ -77,7 +77,7 @@ class MPADComponent:
             (folder / name).write_bytes(data)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "MPADComponent":
-        """Read a model folder, which may come from anybody: what does not hold together is refused."""
+        """Read a model folder, with all checks for untrusted data."""
 
         def read(files: ModelFiles) -> dict[str, bytes]:
             there = [name for name in FILES if name != SUMS or files.sums is not None]
@@ -88,12 +88,12 @@ class MPADComponent:
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The model's folder as bytes."""
+        """Return the model's folder as bytes."""
         _ = self.classifier
         return bytes(_srsly.msgpack_dumps(self._files))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "MPADComponent":
-        """Read what `to_bytes` gave, checked as a folder is."""
+        """Read the bytes of `to_bytes`, with the checks of a folder."""
         files = _srsly.msgpack_loads(data)
         if not isinstance(files, dict) or not set(files) <= set(FILES):
             raise DamagedModel("expected the bytes of a model's folder, as to_bytes gives them")

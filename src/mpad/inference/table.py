@@ -1,10 +1,10 @@
-"""What the first step makes of a word depends on the word alone, or nearly: a table with a row a word.
+"""Cached first-round tensors per word, which depend on the word or on the word before it.
 
-    what a word says and is           on itself
-    what a word is told               on the word before it, if it stands once and after one other word
-                                      (and on the master, whose first state is the same everywhere)
+    outgoing message, state, gate input    depend on the word
+    incoming message                       depends on the word before it, if the word has one incoming edge
+                                           (and on the master, whose first state is constant)
 
-Rows are worked out when a word first occurs.
+Rows are computed when a word first occurs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,11 +25,11 @@ from mpad.text.vocabulary import SPARE_ROWS, piece_means
 
 
 class WordTable:
-    """The first step's maps of each word. The last row is the master's; as a word before, it is no word at all."""
+    """The first step's maps of each word. The last row is the master's; as a predecessor it means no word."""
 
     def __init__(self, step: Step, vectors: NDArray[np.floating], averaged: bool) -> None:
         self._step, self._vectors = step, vectors
-        self._known_messages = averaged and step.reset is not None  # a word and its master: half of what each says
+        self._known_messages = averaged and step.reset is not None  # mean over a word and the master
         master = step.enter(np.zeros((1, vectors.shape[1]), np.float32))
         self._master_says = master[0]
         messages = self._message(master[0].copy()) if self._known_messages else ()
@@ -42,7 +42,7 @@ class WordTable:
         self._known[-1] = True
 
     def entered(self, index: NDArray[np.integer]) -> tuple[Floats, ...]:
-        """What the step's `enter` gives, a row a word; of these words it is known afterwards."""
+        """Return the output of the step's `enter`, one row per word, after computing the rows of these words."""
         known = self._known.take(index)
         if not known.all():
             self._learn(np.unique(index[~known]))
@@ -52,7 +52,7 @@ class WordTable:
         self.set_rows(words, self._vectors[words].astype(np.float32))
 
     def set_rows(self, words: NDArray[np.integer], vectors: Floats) -> None:
-        """Work out the rows of some words from these vectors."""
+        """Compute the rows of some words from these vectors."""
         entered = self._step.enter(vectors)
         messages = self._message((entered[0] + self._master_says) * np.float32(0.5)) if self._known_messages else ()
         for table, rows in zip([*self._entered, *self._messages], [*entered, *messages], strict=True):
@@ -64,11 +64,11 @@ class WordTable:
 
     @property
     def tables(self) -> tuple[list[Floats], list[Floats]]:
-        """What words say, are, and add to their gates; what those behind them are told, where that is known."""
+        """Tables per word: outgoing message, state, gate input; and the incoming message of a successor, if known."""
         return self._entered, self._messages
 
     def messages(self, index: Ints, neighbours: WordNeighbours) -> Messages | None:
-        """What each row is told at the first step; None where no table has it."""
+        """Return the messages of the first step; None if they are not in the tables."""
         if not self._known_messages:
             return None
         before = neighbours.words_before(index, nobody=len(self._known) - 1)
@@ -79,14 +79,14 @@ class WordTable:
 
 
 class SpareRows:
-    """The rows of words that the vocabulary has not, put together from pieces; one corpus at a time has them."""
+    """The spare rows, for words composed of pieces; one corpus at a time uses them."""
 
     def __init__(self, vectors: NDArray[np.floating]) -> None:
         self._vectors, self._lock = vectors, Lock()
 
     @contextmanager
     def taken_by(self, graphs: PackedGraphs, table: WordTable) -> Iterator[None]:
-        """While this lasts, a table's spare rows are those of the new words of these graphs."""
+        """Assign a table's spare rows to the new words of these graphs while the context lasts."""
         if not graphs.new_words or graphs.features is not None:
             yield
             return
@@ -96,12 +96,12 @@ class SpareRows:
             yield
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_vectors": self._vectors}  # a lock stays where it is
+        return {"_vectors": self._vectors}  # locks cannot be copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["_vectors"])  # type: ignore[misc]
 
 
 def new_rows(vectors: NDArray[np.floating], new_words: Sequence[Sequence[int]]) -> Floats:
-    """Vectors of new words, the means of their pieces': (words, width)."""
+    """Return the vectors of new words, the means of their pieces': (words, width)."""
     return piece_means(lambda ids: vectors[ids], new_words, vectors.shape[1])

@@ -1,4 +1,4 @@
-"""COMBINE, equations 5 and 6: what rows know of themselves and what they were told → their new states."""
+"""COMBINE, equations 5 and 6: states and messages → new states."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from mpad.inference.maps import Ints
 
 @dataclass(frozen=True)
 class Messages:
-    """What rows were told: the message, or with a GRU its part in the gates and in the candidate.
+    """Messages to rows, or with a GRU their parts in the gates and in the candidate.
 
-    With an `index`, row i was told row index[i] of `parts`, or, where that is negative, row −1 − index[i] of `rest`.
+    With an `index`, row i receives row index[i] of `parts` or, if that is negative, row −1 − index[i] of `rest`.
     """
 
     parts: tuple[Floats, ...]
@@ -21,7 +21,7 @@ class Messages:
     rest: tuple[Floats, ...] | None = None
 
     def rows(self) -> list[Floats]:
-        """What each row was told."""
+        """Return the message to each row."""
         if self.index is None or self.rest is None:
             return list(self.parts)
         others = np.flatnonzero(self.index < 0)
@@ -32,7 +32,7 @@ class Messages:
 
 
 def combine(step: Step, entered: tuple[Floats, ...], index: Ints | None, messages: Messages) -> Floats:
-    """New states of all rows; with an `index`, row i is row index[i] of what `entered` holds. (rows, width)."""
+    """Return new states of all rows: (rows, width). With an `index`, row i is row index[i] of `entered`."""
     if step.reset is None:
         return messages.rows()[0]
     _, state, gates = entered

@@ -1,10 +1,10 @@
 """Fit the linear part of a model: potentials of words and word pairs, and the weight of each part of the model.
 
 1. `ngram-svm`: a linear SVM over words, word pairs and character n-grams of words, weighted by TF-IDF. Its scores on
-   its own training documents are far too good, so each document is scored by an SVM that has not seen it (ten folds).
+   its own training documents are overconfident, so each document is scored by an SVM that has not seen it (ten folds).
 2. `ngram-stack`: a logistic regression on those scores and the mean of the word vectors.
-3. On held-out documents, which the network has not seen either, three positive weights: of the SVM, the regression and
-   the network. They also calibrate the probabilities.
+3. Three positive weights of the SVM, the regression and the network, fitted on held-out documents that none of them has
+   seen. They also calibrate the probabilities.
 4. Documents held out of the training set by `fit` itself are then used to train the SVM and the regression again. The
    documents that a user passes as `validation` are not: only the three weights are fitted on them.
 
@@ -31,16 +31,16 @@ from mpad.linear.features import Doubles, Features, Rows
 from mpad.linear.mixture import HeldOutFit, join_parts
 from mpad.linear.potentials import Potentials, both_classes
 
-LIBLINEAR = Lock()  # it has one random generator for the whole process: two fits at once would not repeat
-_FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; of more documents than that, fewer
+LIBLINEAR = Lock()  # its random generator is global: concurrent fits would not be reproducible
+_FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; fewer for more than _MANY documents
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Documents as a linear model takes them, with what it should say."""
+    """Inputs of the linear model, with targets and weights."""
 
     x: csr_matrix  # (documents, features), as `Known.matrix` gives them
-    mean: Doubles  # (documents, width), centred and scaled
+    mean: Doubles  # (documents, width), centered and scaled
     targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
     weights: NDArray[np.float32]  # (documents,)
     n_classes: int
@@ -48,7 +48,7 @@ class Examples:
 
     @property
     def multilabel(self) -> bool:
-        """Whether a document has many labels."""
+        """True if a document has many labels."""
         return self.targets.ndim == 2
 
 
@@ -69,10 +69,10 @@ def fit_linear_part(
     """Fit on some documents of a corpus, `documents`, and weigh the parts on the held-out ones.
 
     `targets`, `weights` and `groups` have a row for each of `documents`; equal texts have the same group. `held` are
-    the places of held-out documents among them, `network_logits` the network's logits for these. `words` have a
-    potential each, `vectors` a row each (without columns if the network learns them). Unless `train_on_held`, nothing
-    but the weights of the parts is fitted on held-out documents; else SVM and regression are, after each document has
-    been scored by models that have not seen it.
+    the places of held-out documents among them, `network_logits` the network's logits for these. Each of
+    `words` gets a potential and has a row in `vectors` (without columns if the network learns them). With
+    `train_on_held`, SVM and regression are also trained on held-out documents, after each has been scored by models
+    that have not seen it; otherwise only the weights of the parts are.
     """
     everything = np.arange(len(documents))
     trained = everything if train_on_held else np.setdiff1d(everything, held)
@@ -87,8 +87,8 @@ def fit_linear_part(
         stack = Stack(examples, scores, trained)
         stacked = stack.logits(examples, scores, held)
     joined = join_parts([scores[held], stacked, network_logits], targets[held])
-    potentials = make_potentials(features, stack, joined.counts, svm.weight, svm.intercept)
-    return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits, counts=joined.counts)
+    potentials = make_potentials(features, stack, joined.part_weights, svm.weight, svm.intercept)
+    return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits, part_weights=joined.part_weights)
 
 
 def refit_linear_part(
@@ -98,16 +98,16 @@ def refit_linear_part(
     n_classes: int,
     words: Sequence[str],
     vectors: NDArray[np.floating],
-    counts: Doubles,
+    part_weights: Doubles,
     seed: int,
     groups: Rows | None = None,
 ) -> Potentials:
-    """Fit on all documents of a corpus; the weights of the parts, `counts`, are known already."""
+    """Fit on all documents of a corpus, given the weights of the parts."""
     everything = np.arange(len(graphs))
     features = Features(graphs, everything, len(words), vectors, words)
     examples = Examples(features.x, features.mean, targets, weights, n_classes, groups)
     scores, svm = _cross_fitted_scores(examples, everything, seed)
-    return make_potentials(features, Stack(examples, scores, everything), counts, svm.weight, svm.intercept)
+    return make_potentials(features, Stack(examples, scores, everything), part_weights, svm.weight, svm.intercept)
 
 
 def fit_stack(
@@ -127,35 +127,35 @@ def fit_stack(
 
 
 def make_potentials(
-    features: Features, stack: "Stack", counts: Doubles, weight: Doubles, intercept: Doubles
+    features: Features, stack: "Stack", part_weights: Doubles, weight: Doubles, intercept: Doubles
 ) -> Potentials:
     """Join an SVM's weights (rows, features) and a regression into one linear part."""
     known, n_classes = features.known, len(stack.bias)
-    from_mean = counts[1] * stack.from_mean / features.scale
+    from_mean = part_weights[1] * stack.from_mean / features.scale
     pairs = np.stack(np.divmod(known.keys, max(features.n_words, 1)), axis=1)
     return Potentials(
         pairs=pairs.astype(np.int32),
         idf=known.idf,
         idf_new=np.array(known.idf_new, np.float32),
-        potential=known.by_part(weight).T.astype(np.float16),
+        potential=known.merge_ngrams(weight).T.astype(np.float16),
         intercept=intercept.astype(np.float32),
-        from_scores=(counts[0] * np.eye(n_classes) + counts[1] * stack.from_scores).astype(np.float32),
+        from_scores=(part_weights[0] * np.eye(n_classes) + part_weights[1] * stack.from_scores).astype(np.float32),
         from_mean=from_mean.astype(np.float32),
-        bias=(counts[1] * stack.bias - from_mean @ features.centre).astype(np.float32),
-        network=np.array(counts[2], np.float32),
+        bias=(part_weights[1] * stack.bias - from_mean @ features.center).astype(np.float32),
+        network=np.array(part_weights[2], np.float32),
         vectors=features.vectors,
     )
 
 
 class _SVM:
-    """A linear SVM on some of the examples; of many labels a document, one a label."""
+    """A linear SVM on some of the examples; for multi-label tasks, one per label."""
 
     def __init__(self, examples: Examples, rows: Rows) -> None:
         self._n_classes, width = examples.n_classes, examples.x.shape[1]
         x, targets, weights = examples.x[rows], examples.targets[rows], examples.weights[rows]
         binary = examples.n_classes == 2 and not examples.multilabel
         self.weight = np.zeros((1 if binary else examples.n_classes, width))
-        self.intercept = np.full(len(self.weight), 0.0 if binary else -1.0)  # a class that is not there
+        self.intercept = np.full(len(self.weight), 0.0 if binary else -1.0)  # score of a class without examples
         if not examples.multilabel:
             present = np.unique(targets)
             if len(present) < 2:
@@ -178,7 +178,7 @@ class _SVM:
                 self.intercept[label] = 1.0 if column.all() else -1.0
 
     def scores(self, x: csr_matrix) -> Doubles:
-        """Scores of each class: (documents, classes)."""
+        """Return the scores of each class: (documents, classes)."""
         scores = np.asarray(x @ self.weight.T + self.intercept)
         return both_classes(scores, self._n_classes)  # type: ignore[return-value]
 
@@ -189,21 +189,21 @@ def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32])
 
 
 def _cross_fitted_scores(examples: Examples, rows: Rows, seed: int) -> tuple[Doubles, _SVM]:
-    """Score each of some documents by an SVM that has not seen its text; and fit one SVM on all of them.
+    """Score each document by an SVM that has not seen its text, and fit one SVM on all documents.
 
-    Scores are (documents, classes), zero for documents that are not among `rows`.
+    Scores are (documents, classes), zero for documents outside `rows`.
     """
     scores = np.zeros((len(examples.targets), examples.n_classes))
     groups = None if examples.groups is None else examples.groups[rows]
-    fold = _fold_of_each(examples.targets[rows], seed, groups)
-    with _quiet():
+    fold = _assign_folds(examples.targets[rows], seed, groups)
+    with _ignore_convergence():
         for number in range(int(fold.max(initial=-1)) + 1):
             tested = rows[fold == number]
             scores[tested] = _SVM(examples, rows[fold != number]).scores(examples.x[tested])
         return scores, _SVM(examples, rows)
 
 
-def _fold_of_each(targets: NDArray[Any], seed: int, groups: Rows | None = None) -> Rows:
+def _assign_folds(targets: NDArray[Any], seed: int, groups: Rows | None = None) -> Rows:
     """Assign documents to shuffled folds: classes spread evenly (multi-label: at random), equal texts together."""
     first, place = one_per_group(groups, len(targets))
     folds = min(_FOLDS if len(targets) <= _MANY else _FEWER_FOLDS, len(first))
@@ -227,13 +227,13 @@ class Stack:
             for label in range(c):
                 column = targets[:, label] > 0.5
                 if column.any() and not column.all():
-                    self._take(_fit_regression(x, column, weights), [label], c)
+                    self._set_rows(_fit_regression(x, column, weights), [label], c)
             return
         present = np.unique(targets)
         if len(present) > 1:
-            self._take(_fit_regression(x, targets, weights), present, c)
+            self._set_rows(_fit_regression(x, targets, weights), present, c)
 
-    def _take(self, fitted: LogisticRegression, rows: Any, n_classes: int) -> None:
+    def _set_rows(self, fitted: LogisticRegression, rows: Any, n_classes: int) -> None:
         weight, bias = fitted.coef_, fitted.intercept_
         if len(weight) == 1 and len(rows) == 2:
             weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
@@ -241,7 +241,7 @@ class Stack:
         self.bias[rows] = bias
 
     def logits(self, examples: Examples, scores: Doubles, rows: Rows) -> Doubles:
-        """Logits of some documents: (rows, classes)."""
+        """Return the logits of some documents: (rows, classes)."""
         return np.asarray(scores[rows] @ self.from_scores.T + examples.mean[rows] @ self.from_mean.T + self.bias)
 
 
@@ -260,13 +260,13 @@ def held_out_stack(examples: Examples, scores: Doubles, held: Rows) -> Doubles:
 
 
 def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
-    with _quiet():
+    with _ignore_convergence():
         return LogisticRegression(max_iter=200, tol=1e-3).fit(x, targets, sample_weight=weights)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence liblinear and lbfgs, which stop a little early on some corpora: users can do nothing about it."""
+def _ignore_convergence() -> Iterator[None]:
+    """Silence liblinear and lbfgs, whose warnings about early stops users cannot act on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")

@@ -1,17 +1,17 @@
-"""Potentials: what a linear model says of graphs of words, and the network's share beside it; without torch.
+"""Potentials: the linear part of a model, as scores on the nodes and edges of word graphs; without torch.
 
-Every word of a document has a score for each class (a unary potential), and so has every pair of words that an edge
-joins (a pairwise one). Weighed as TF-IDF weighs n-grams they add up to what a linear SVM says of the document; with a
-window of 2 the pairs are its bigrams. Beside them stands the mean of the document's word vectors. The model's answer:
+Every word has a score for each class (a unary potential), and so has every pair of words that an edge joins (a pairwise
+potential). Their TF-IDF-weighted sum is the score of a linear SVM; with a window of 2 the pairs are bigrams. A map of
+the mean word vector is added. The model's logits are
 
     logits = S s + M m + b + w · network(document)
 
-    s = Σ x_i p_i + p₀, over the words and pairs i that have a potential p_i, x of unit length; a new word has the mean
-        of its pieces'
-    m = Σ x_i v_i / Σ x_i, over the words i, v_i their vectors, or their nodes' features
+    s = Σ x_i p_i + p₀ over the words and pairs i with a potential p_i, x of unit length; a new word has the mean of
+        its pieces'
+    m = Σ x_i v_i / Σ x_i over the words i, v_i their vectors or node features
     x_i = tf_i · idf_i, tf = 1 + log(count in the graph)
 
-All but the network is a sum over words and pairs: what each adds to a class is a number of the model.
+Everything except the network is a sum over words and pairs, so the contribution of each to a class is exact.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,14 +29,14 @@ from mpad.text.vocabulary import SPARE_ROWS, piece_means
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-PREFIX = "potentials."  # of the names of these tensors among a model's
-_ROWS = 1 << 14  # that are worked out together
-INTEGERS = frozenset({PREFIX + "pairs"})  # those of them that hold whole numbers
+PREFIX = "potentials."  # of the tensors' names in a model folder
+_ROWS = 1 << 14  # per chunk
+INTEGERS = frozenset({PREFIX + "pairs"})  # tensors of integers
 
 
 @dataclass(frozen=True)
 class PotentialShape:
-    """How many words and pairs of words have a potential; how wide mean vectors are, 0 where there are none."""
+    """Number of words and pairs with a potential, and width of mean vectors (0: none)."""
 
     words: int
     pairs: int
@@ -47,7 +47,7 @@ class PotentialShape:
             raise InputError("a number of potentials is below 0")
 
     def tensor_shapes(self, n_classes: int, n_scores: int) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every tensor; of two classes one score may tell both."""
+        """Return name and shape of every tensor."""
         shapes: dict[str, tuple[int, ...]] = {
             "pairs": (self.pairs, 2),
             "idf": (self.words + self.pairs,),
@@ -64,39 +64,39 @@ class PotentialShape:
 
 @dataclass(frozen=True)
 class Potentials:
-    """The linear part of a model. Words are numbered as in its vocabulary, those seen in training first.
+    """The linear part of a model. Word numbers are those of its vocabulary, words of the training text first.
 
-    Where all words of the vocabulary have a potential, so have new words that are put together from them.
+    If all words of the vocabulary have a potential, new words have the mean of their pieces'.
     """
 
     pairs: NDArray[np.int32]  # (pairs, 2), word ids in the order of the text; in the order of `pair_keys`
     idf: Floats  # (words + pairs,); 0 of a word without a potential
-    idf_new: NDArray[Any]  # (), of a word that no training document has
-    potential: NDArray[np.floating]  # (words + pairs, classes; of two classes 1)
+    idf_new: NDArray[Any]  # (), of a word in no training document
+    potential: NDArray[np.floating]  # (words + pairs, classes; 1 column for two classes)
     intercept: Floats  # (classes or 1,), p₀
     from_scores: Floats  # (classes, classes), S
     from_mean: Floats  # (classes, width), M
     bias: Floats  # (classes,), b
-    network: NDArray[Any]  # (), w: what the network's logits are multiplied by
-    vectors: NDArray[np.floating]  # (rows, width), the network's word vectors, or none of their columns
+    network: NDArray[Any]  # (), w
+    vectors: NDArray[np.floating]  # (rows, width), the network's word vectors; width 0 if unused
 
     @property
     def shape(self) -> PotentialShape:
-        """How many parts there are."""
+        """Numbers of words and pairs, and width of the mean vectors."""
         return PotentialShape(len(self.idf) - len(self.pairs), len(self.pairs), self.from_mean.shape[1])
 
     @property
     def has_new_words(self) -> bool:
-        """Whether all words of the vocabulary have a potential, and so new ones by their pieces."""
+        """True if all words of the vocabulary have a potential, so that new words have one by their pieces."""
         return self.shape.words == len(self.vectors) - SPARE_ROWS
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """All arrays but the word vectors, by the names under which a model keeps them."""
+        """Return all arrays except the word vectors, by their names in a model folder."""
         return {PREFIX + field.name: getattr(self, field.name) for field in fields(self) if field.name != "vectors"}
 
     @classmethod
-    def taken_from(cls, tensors: dict[str, NDArray[Any]], vectors: NDArray[np.floating]) -> "Potentials | None":
-        """Take their tensors out of a model's; None where it has none. The word vectors are shared."""
+    def from_tensors(cls, tensors: dict[str, NDArray[Any]], vectors: NDArray[np.floating]) -> "Potentials | None":
+        """Remove the linear part from a model's tensors and return it; None if there is none."""
         own = {name.removeprefix(PREFIX): tensors.pop(name) for name in list(tensors) if name.startswith(PREFIX)}
         if not own:
             return None
@@ -105,11 +105,11 @@ class Potentials:
         if len(keys) and (potentials.pairs.min() < 0 or potentials.pairs.max() >= n):
             raise InputError(f"a pair of words names one that has no potential: {n:,} have")
         if (keys[1:] <= keys[:-1]).any():
-            raise InputError("pairs of words do not stand in their order")
+            raise InputError("pairs of words are not in their order")
         return potentials
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # tables are worked out again
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # cached tables are recomputed
 
     @cached_property
     def _keys(self) -> Ints:
@@ -117,46 +117,46 @@ class Potentials:
 
     @cached_property
     def _word_means(self) -> Floats:
-        """What a word's vector adds to each class where it stands alone: (rows, classes)."""
-        return self._mapped(self.vectors)
+        """Contribution of each word's vector to each class, before weighting: (rows, classes)."""
+        return self._map_vectors(self.vectors)
 
-    def _mapped(self, vectors: NDArray[np.floating]) -> Floats:
-        """M v of each row: (rows, classes)."""
+    def _map_vectors(self, vectors: NDArray[np.floating]) -> Floats:
+        """Return M v of each row: (rows, classes)."""
         means = np.empty((len(vectors), len(self.from_mean)), np.float32)
-        for first in range(0, len(means), _ROWS):  # vectors of half precision are never there twice as a whole
+        for first in range(0, len(means), _ROWS):  # in chunks: no second copy of all vectors in memory
             part = slice(first, first + _ROWS)
             means[part] = vectors[part].astype(np.float32) @ self.from_mean.T
         return means
 
     @cached_property
     def _class_potentials(self) -> Floats:
-        """S p_i of each part: (words + pairs, classes)."""
-        return self._scored(self.potential)
+        """S p_i of each word and pair: (words + pairs, classes)."""
+        return self._score_parts(self.potential)
 
-    def _scored(self, potential: NDArray[np.floating]) -> Floats:
+    def _score_parts(self, potential: NDArray[np.floating]) -> Floats:
         return np.asarray(both_classes(potential.astype(np.float32), len(self.bias)) @ self.from_scores.T)
 
     @cached_property
     def _part_scores(self) -> Callable[[Ints], Floats]:
-        """Parts → S p_i of each, from a table; of a mapped file worked out, for a table would be a process's own."""
+        """Function from part numbers to S p_i: from a table, or computed if the file is mapped, to save memory."""
         if is_memory_mapped(self.potential):
-            return lambda rows: self._scored(self.potential.take(rows, axis=0))
+            return lambda rows: self._score_parts(self.potential.take(rows, axis=0))
         return lambda rows: self._class_potentials.take(rows, axis=0)
 
     @cached_property
     def constant(self) -> Floats:
-        """What the linear part says of a document without words: (classes,)."""
+        """Logits of the linear part for a document without words: (classes,)."""
         scores: Floats = both_classes(self.intercept[None], len(self.bias)) @ self.from_scores.T
         return np.asarray(scores[0] + self.bias)
 
-    @np.errstate(invalid="ignore", over="ignore")  # numbers beyond all bounds are told by `Labels`, of the answer
-    def added_to(self, network_logits: Floats, linear: Floats) -> Floats:
-        """The network's logits, and what `logits` says of the same documents → the model's."""
+    @np.errstate(invalid="ignore", over="ignore")  # overflow is reported by Labels, from the final logits
+    def add_network(self, network_logits: Floats, linear: Floats) -> Floats:
+        """Return the model's logits, given those of the network and of the linear part."""
         return np.asarray(self.network * network_logits + linear)
 
     @np.errstate(invalid="ignore", over="ignore")
     def logits(self, graphs: PackedGraphs) -> Floats:
-        """What the linear part says of each document: (documents, classes)."""
+        """Return the linear part's logits of each document: (documents, classes)."""
         weighed = self._weighed(graphs)
         nodes, edges = self._shares(weighed, graphs)
         total = np.zeros((len(graphs), len(self.bias)), np.float32)
@@ -166,7 +166,7 @@ class Potentials:
 
     @np.errstate(invalid="ignore", over="ignore")
     def shares(self, graphs: PackedGraphs) -> tuple[Floats, Floats]:
-        """What each node, and each edge, adds to the logits: (nodes, classes), (edges, classes)."""
+        """Return the contribution of each node and edge to the logits: (nodes, classes), (edges, classes)."""
         weighed = self._weighed(graphs)
         nodes, known = self._shares(weighed, graphs)
         edges = np.zeros((len(graphs.source), len(self.bias)), np.float32)
@@ -178,9 +178,9 @@ class Potentials:
         return weigh_parts(graphs, self._keys, self.idf, self.idf_new, pieces)
 
     def _node_means(self, graphs: PackedGraphs) -> Floats:
-        """What each node's vector, or features, adds to each class where it stands alone: (nodes, classes)."""
+        """Return the contribution of each node's vector or features, before weighting: (nodes, classes)."""
         if graphs.features is not None:
-            return self._mapped(graphs.features[:, : self.from_mean.shape[1]])
+            return self._map_vectors(graphs.features[:, : self.from_mean.shape[1]])
         means = self._word_means
         nodes = means.take(graphs.words, axis=0)
         new, number = _new_nodes(graphs, len(means) - SPARE_ROWS)
@@ -202,15 +202,15 @@ class Potentials:
 
 @dataclass(frozen=True)
 class WeighedParts:
-    """Words and pairs of words of documents, weighed by TF-IDF; of unit length a document."""
+    """Words and pairs of documents with their TF-IDF values, of unit length per document."""
 
     words: Ints  # (nodes,) word id of each
     node_document: Ints  # (nodes,)
-    node_value: Floats  # (nodes,), 0 of a word without a potential
-    node_share: Floats  # (nodes,), share of the document's words, which sums to 1
-    edge: Ints  # (known edges,), which of the edges have a potential
+    node_value: Floats  # (nodes,), 0 for a word without a potential
+    node_share: Floats  # (nodes,), sums to 1 per document
+    edge: Ints  # (known edges,), edges with a potential
     edge_document: Ints  # (known edges,)
-    edge_row: Ints  # (known edges,), behind the words
+    edge_row: Ints  # (known edges,), row in the potentials, after the words
     edge_value: Floats  # (known edges,)
 
 
@@ -221,9 +221,9 @@ def weigh_parts(
     idf_new: NDArray[Any] | float,
     new_words: Sequence[Sequence[int]] = (),
 ) -> WeighedParts:
-    """Find the words and the pairs of words, by their keys, that have a potential, and weigh them.
+    """Find the words and pairs with a potential, and compute their TF-IDF values.
 
-    `new_words` are those that have one by their pieces, from the number behind the last word on.
+    `keys` are sorted `pair_keys`. `new_words` have a potential by their pieces; their ids follow the last word.
     """
     n_words, n = len(idf) - len(keys), len(graphs)
     node_document, edge_document = part_documents(graphs)
@@ -239,9 +239,9 @@ def weigh_parts(
     node_value = np.where(known, node_value, np.float32(0))
     source, target = edge_words(graphs)
     row = keys.searchsorted(pair_keys(source, target, n_words)) if len(keys) else np.zeros(len(source), np.int64)
-    there = (source < n_words) & (target < n_words) & (row < len(keys))
-    there[there] = keys[row[there]] == pair_keys(source[there], target[there], n_words)
-    edge = np.flatnonzero(there)
+    found = (source < n_words) & (target < n_words) & (row < len(keys))
+    found[found] = keys[row[found]] == pair_keys(source[found], target[found], n_words)
+    edge = np.flatnonzero(found)
     edge_document, edge_row = edge_document[edge], row[edge] + n_words
     edge_value = sublinear(graphs.weight[edge]) * idf.take(edge_row)
     length = np.sqrt(np.bincount(node_document, node_value**2, n) + np.bincount(edge_document, edge_value**2, n))
@@ -259,29 +259,29 @@ def weigh_parts(
 
 
 def _new_nodes(graphs: PackedGraphs, first: int) -> tuple[Ints, Ints]:
-    """Nodes of new words, whose ids begin at `first`, and which of the new words each is."""
+    """Return the nodes of new words, whose ids begin at `first`, and the number of each new word."""
     number = graphs.words.astype(np.int64) - first
     nodes = np.flatnonzero((number >= 0) & (number < len(graphs.new_words)))
     return nodes, number[nodes]
 
 
 def both_classes(scores: Floats, n_classes: int) -> Floats:
-    """Scores of each class; of two classes, one score tells both: (…, classes)."""
+    """Return the scores of each class, expanding the single score of two classes: (…, classes)."""
     return np.concatenate([-scores, scores], axis=-1) if scores.shape[-1] == 1 and n_classes == 2 else scores
 
 
 def pair_keys(first: NDArray[Any], second: NDArray[Any], n_words: int) -> Ints:
-    """One number for each pair of words."""
+    """Return one number per pair of words."""
     return np.asarray(first.astype(np.int64) * n_words + second)
 
 
 def sublinear(counts: NDArray[Any] | int) -> Floats:
-    """1 + log(count); a weight below 1 (of distant words) is itself."""
+    """Return 1 + log(count); weights below 1 (of distant words) are unchanged."""
     return np.where(counts < 1, counts, 1 + np.log(np.maximum(counts, 1))).astype(np.float32)
 
 
 def count_words(graphs: PackedGraphs, n_known: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count the words of each document, and those of them whose number is not below `n_known`: (documents,) each."""
+    """Count the words of each document, and those with ids from `n_known` on: (documents,) each."""
     count = np.ones(len(graphs.words), np.int64) if graphs.count is None else graphs.count
     document = part_documents(graphs)[0]
     each, new = (np.bincount(document, own, len(graphs)) for own in (count, count * (graphs.words >= n_known)))
@@ -289,20 +289,20 @@ def count_words(graphs: PackedGraphs, n_known: int) -> tuple[NDArray[np.int64], 
 
 
 def part_documents(graphs: PackedGraphs) -> tuple[Ints, Ints]:
-    """Document of each node, and of each edge."""
+    """Return the document of each node and of each edge."""
     owner = np.repeat(np.arange(len(graphs)), np.diff(graphs.document_start))
     return np.repeat(owner, np.diff(graphs.node_start)), np.repeat(owner, np.diff(graphs.edge_start))
 
 
 def edge_words(graphs: PackedGraphs) -> tuple[Ints, Ints]:
-    """Word ids of each edge's source and target."""
+    """Return the word ids of each edge's source and target."""
     shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
     words = graphs.words.astype(np.int64)
     return words.take(graphs.source + shift), words.take(graphs.target + shift)
 
 
 def _add_runs(total: Floats, document: Ints, share: Floats) -> None:
-    """Add the shares of each document, which stand in a row."""
+    """Add each document's shares, which are consecutive, to its total."""
     if len(document):
         first = np.flatnonzero(np.concatenate([[True], document[1:] != document[:-1]]))
         total[document[first]] += np.add.reduceat(share, first, axis=0)

@@ -1,8 +1,7 @@
-"""The linear part of a model, fitted on documents that come in windows: the same hinge loss, by averaged SGD.
+"""The linear part of a model, fitted on streamed documents: the same hinge loss, by averaged SGD.
 
-Pairs of words and the rarity of words are learnt from a sample of the corpus; the weights from all of it, in one
-pass where it is large.
-Lanes of several processes are fitted apart and averaged, which loses next to nothing where each has many documents.
+Word pairs and IDF are learned from a sample of the corpus, the weights from all of it, in one pass if it is large.
+Lanes of several processes are fitted separately and averaged, which costs almost nothing if each has many documents.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from mpad.training.stream_windows import Window
 
 MOST_PAIRS = 300_000
-_SMALLEST_ALPHA = 1e-6  # of the penalty: 1 / documents down to this, as a linear SVM of C = 1 has
+_SMALLEST_ALPHA = 1e-6  # lower bound of the penalty 1 / documents, which matches a linear SVM with C = 1
 
 
 class StreamedSVM:
-    """A linear SVM for each class that has not seen the held-out documents: weight (rows, features), intercept."""
+    """A linear SVM per class, fitted window by window without the held-out documents."""
 
     def __init__(self, known: Known, n_classes: int, multilabel: bool, documents: int, seed: int) -> None:
         self._known, self._n_classes, self._multilabel = known, n_classes, multilabel
@@ -38,7 +37,7 @@ class StreamedSVM:
         self._models = [SGDClassifier(loss="hinge", alpha=alpha, average=True, random_state=seed) for _ in range(rows)]
 
     def learn_from(self, windows: Iterable["Window"]) -> None:
-        """Pass over documents."""
+        """Fit on the documents of these windows."""
         for window in windows:
             weighed = weigh_parts(window.graphs, self._known.keys, self._known.idf, self._known.idf_new)
             x = self._known.matrix(weighed, len(window.graphs))
@@ -51,19 +50,19 @@ class StreamedSVM:
                 self._models[0].partial_fit(x, targets, classes=np.arange(self._n_classes))
 
     def average(self, lanes: int, processes: "Processes", others: Sequence["StreamedSVM"]) -> tuple[Doubles, Doubles]:
-        """Weights and intercepts, the mean over the lanes of all processes: (rows, features), (rows,)."""
+        """Average weights and intercepts over the lanes of all processes: (rows, features), (rows,)."""
         both = [np.concatenate([own.weight, own.intercept[:, None]], axis=1) for own in (self, *others)]
         total = processes.sum(torch.from_numpy(np.sum(both, axis=0) / lanes)).numpy()
         return total[:, :-1], total[:, -1]
 
     @property
     def weight(self) -> Doubles:
-        """One row a class; of two classes, one row."""
+        """Weights, one row per class; one row for two classes: (rows, features)."""
         return np.concatenate([model.coef_ for model in self._models])
 
     @property
     def intercept(self) -> Doubles:
-        """One number a row."""
+        """Intercepts: (rows,)."""
         return np.concatenate([model.intercept_ for model in self._models])
 
 
@@ -77,7 +76,7 @@ def join_streamed(
     linear: tuple[Doubles, Doubles],
     network_logits: NDArray[np.floating],
 ) -> HeldOutFit:
-    """Fit on held-out documents what SVM, regression and network count; the regression is fitted there, too."""
+    """Fit the regression and the weights of SVM, regression and network on held-out documents."""
     everything = np.arange(len(held))
     features = Features(held, everything, n_words, vectors, known=known)
     weights = np.ones(len(targets), np.float32)
@@ -85,5 +84,5 @@ def join_streamed(
     weight, intercept = linear
     scores: Any = both_classes(features.x @ weight.T + intercept, n_classes)
     joined = join_parts([scores, held_out_stack(examples, scores, everything), network_logits], targets)
-    potentials = make_potentials(features, Stack(examples, scores, everything), joined.counts, weight, intercept)
+    potentials = make_potentials(features, Stack(examples, scores, everything), joined.part_weights, weight, intercept)
     return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits)

@@ -26,7 +26,7 @@ from mpad.linear.potentials import Potentials
 from mpad.model import MPAD
 from mpad.network import Output
 from mpad.pipeline.text_model import TextModel
-from mpad.text.contextual import Transformer, runs
+from mpad.text.contextual import Transformer, chunk_texts
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import SPARE_ROWS, EncodedCorpus, Vocabulary
 
@@ -55,7 +55,7 @@ class DocumentModel(TextModel):
 
     def packs(self, texts: Sequence[str]) -> Iterator[PackedGraphs]:
         """Yield packed graphs of texts, in parts that fit the spare rows or the transformer."""
-        return super().packs(texts) if self.transformer is None else map(self.pack, runs(texts))
+        return super().packs(texts) if self.transformer is None else map(self.pack, chunk_texts(texts))
 
     def tensors(self, packed: PackedGraphs, device: torch.device) -> CorpusTensors:
         """Return packed graphs on a device."""

@@ -114,7 +114,7 @@ def load_answerer(folder: Path, asked: Asked, device: str = "cpu", tokenizer: Ow
     certain, labels = entry is not None and entry.probabilities, result.labels_
 
     def decide(texts: list[str]) -> tuple[list[Any], Any]:
-        return labels.named(result.predict(texts)), result.predict_proba(texts) if certain else None
+        return labels.to_names(result.predict(texts)), result.predict_proba(texts) if certain else None
 
     return Answerer(decide, labels.classes, labels.multilabel, certain, asked)
 
@@ -128,7 +128,7 @@ def _by_pipeline(model: Any, asked: Asked) -> Answerer:
             each, unknown = count_words(graphs, len(model.vocabulary))
             words.update({"all": int(each.sum()), "unknown": int(unknown.sum()), "empty": int((each == 0).sum())})
         logits = np.concatenate([answer.logits for _, answer in parts])
-        return labels.named(labels.decide(logits)), labels.probabilities(logits)
+        return labels.to_names(labels.decide(logits)), labels.probabilities(logits)
 
     return Answerer(decide, labels.classes, labels.multilabel, True, asked, words)
 
@@ -138,6 +138,6 @@ def _by_logits(model: Any, asked: Asked) -> Answerer:
 
     def decide(texts: list[str]) -> tuple[list[Any], Any]:
         logits = model.logits(texts)
-        return labels.named(labels.decide(logits)), labels.probabilities(logits)
+        return labels.to_names(labels.decide(logits)), labels.probabilities(logits)
 
     return Answerer(decide, labels.classes, labels.multilabel, True, asked)

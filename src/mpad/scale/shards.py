@@ -1,4 +1,4 @@
-"""A data file → record batches with all its columns, streamed; with the answers, → one Parquet file, written whole."""
+"""Stream a data file as record batches with all columns, and write them with predictions to one Parquet file."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,40 +10,39 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from mpad.data.readers import KNOWN_NAMES, text_cell, text_column
-from mpad.data.tables import Absent, Table, kind_of, open_table
+from mpad.data.readers import KNOWN_NAMES, find_text_column, read_text
+from mpad.data.tables import Absent, Table, kind_of, open_parquet, open_table, parquet_errors
 from mpad.errors import DataFileError
-from mpad.files.archives import streams, unpacked
 from mpad.files.atomic import replacing
 from mpad.scale.answers import Answerer
 from mpad.scale.predictor import arrow_columns, arrow_fields, as_filled
 
-ROWS = 2048  # that are answered together
-_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # of a row group that is written: whichever comes first
-_KEY = b"mpad"  # of the schema's metadata: what the file was made from
+ROWS = 2048  # per batch
+_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # upper bounds of a row group that is written
+_KEY = b"mpad"  # in the schema's metadata, with the key of the input
 _OF_STRINGS = (".csv", ".tsv", ".tab", ".txt")
 _READ_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A file that is being read: its columns, and a few thousand rows at a time with their texts."""
+    """An open data file: its schema, and batches of rows with their texts."""
 
     path: Path
     schema: pyarrow.Schema
     batches: Iterator[tuple[pyarrow.RecordBatch, list[str]]]
-    rows: int | None = None  # where the file says how many there are
+    rows: int | None = None  # if the file has their number
 
 
 def open_shard(path: Path, text: str | None) -> Shard:
-    """Open a file; `text` names the column, where a guess would be wrong. Memory does not grow with the file."""
+    """Open a file; `text` names the column if it cannot be guessed. Memory does not grow with the file."""
     if kind_of(path) == ".parquet":
         return _parquet(path, text)
     return _table(path, text)
 
 
 def write_answers(shard: Shard, answerer: Answerer, out: Path, key: str) -> int:
-    """Write the shard's rows with their answers, in their order; how many there were. The file appears when whole."""
+    """Write the shard's rows with their predictions, in order and atomically; return their number."""
     fields = [*shard.schema, *arrow_fields(answerer, shard.schema.names)]
     schema = pyarrow.schema(fields, {**(shard.schema.metadata or {}), _KEY: key.encode()})
     rows, held = 0, 0
@@ -64,7 +63,7 @@ def write_answers(shard: Shard, answerer: Answerer, out: Path, key: str) -> int:
 
 
 def read_key(out: Path) -> str | None:
-    """What a file says that it was made from; None where it is none of ours."""
+    """Return the key of the input that a file was made from; None if the file is not ours."""
     try:
         metadata = pyarrow.parquet.read_schema(out).metadata or {}
     except (pyarrow.ArrowException, OSError):
@@ -73,39 +72,29 @@ def read_key(out: Path) -> str | None:
 
 
 def count_rows(out: Path) -> int:
-    """How many rows a file of ours has."""
+    """Return the number of rows of a file of ours."""
     return int(pyarrow.parquet.read_metadata(out).num_rows)
 
 
 def _parquet(path: Path, text: str | None) -> Shard:
-    def wrong(error: Exception) -> DataFileError:
-        said = " ".join(str(error).split())[:200]
-        return DataFileError(f"{path}: not a Parquet file that can be read: {said}")
-
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         try:
-            with file:
+            with parquet_errors(path), file:
                 for batch in file.iter_batches(ROWS, use_threads=False):
                     yield batch, as_filled(batch.column(text_at).to_pylist(), schema.names[text_at])
         except UnicodeDecodeError:
             raise DataFileError(f"{path}: column '{schema.names[text_at]}' holds bytes that are not UTF-8") from None
-        except (pyarrow.ArrowException, OSError) as error:
-            raise wrong(error) from None
 
-    source = path if streams(path) and path.suffix.lower() == ".parquet" else pyarrow.BufferReader(unpacked(path))
-    try:
-        # without pre-buffering, and with a buffer, pages are read one by one, not whole columns of a row group
-        file = pyarrow.parquet.ParquetFile(source, pre_buffer=False, buffer_size=_READ_BUFFER)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise wrong(error) from None
+    # Without pre-buffering, and with a buffer, pages are read one by one, not whole columns of a row group.
+    file = open_parquet(path, streamed=True, pre_buffer=False, buffer_size=_READ_BUFFER)
     schema = file.schema_arrow
     types = {column.name: str(column.type) for column in schema}
-    text_at = text_column(Table(path, schema.names, iter(()), "row", types), text)
+    text_at = find_text_column(Table(path, schema.names, iter(()), "row", types), text)
     return Shard(path, schema, batches(), file.metadata.num_rows)
 
 
 def _table(path: Path, text: str | None) -> Shard:
-    """Rows of CSV, JSON lines and the like, by the rules of `mpad.data.tables`."""
+    """Open CSV, JSON lines and other tables that are not Parquet, by the rules of `mpad.data.tables`."""
 
     def opened() -> Table:
         return open_table(path, [] if text is None else [text], KNOWN_NAMES, streamed=True)
@@ -113,10 +102,10 @@ def _table(path: Path, text: str | None) -> Shard:
     table = opened()
     if not table.names:
         return Shard(path, pyarrow.schema([("text", pyarrow.string())]), iter(()))
-    text_at = text_column(table, text)
+    text_at = find_text_column(table, text)
     if kind_of(path) in _OF_STRINGS:
         types: list[Any] = [pyarrow.string()] * len(table.names)
-    else:  # a type is that of all its cells: the file is read twice, which costs little beside answering
+    else:  # a column's type depends on all its cells, so the file is read twice; predicting takes much longer
         types, table = _types(table), opened()
     types[text_at] = pyarrow.string()
     written = [pyarrow.string() if kind is None else kind for kind in types]
@@ -124,7 +113,7 @@ def _table(path: Path, text: str | None) -> Shard:
 
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         while chunk := list(islice(table.rows, ROWS)):
-            texts = [text_cell(table, number, row[text_at], text_at) for number, row in chunk]
+            texts = [read_text(table, number, row[text_at], text_at) for number, row in chunk]
             columns = _columns(chunk, len(types))
             columns[text_at] = texts
             try:
@@ -137,7 +126,7 @@ def _table(path: Path, text: str | None) -> Shard:
 
 
 def _types(table: Table) -> list[Any]:
-    """The type of each column over all rows; None where its cells have no type in common."""
+    """Return the type of each column over all rows; None if its cells have no common type."""
     types: list[Any] = [pyarrow.null()] * len(table.names)
     while chunk := list(islice(table.rows, ROWS)):
         for at, cells in enumerate(_columns(chunk, len(types))):
@@ -158,10 +147,10 @@ def _columns(chunk: Iterable[tuple[int, Sequence[Any]]], n: int) -> list[Sequenc
 
 
 def _array(cells: Sequence[Any], kind: Any) -> Any:
-    """Cells as a column; as JSON where they have no type in common."""
+    """Return cells as an Arrow array; as JSON if they have no common type."""
     if kind is None:
         return pyarrow.array([None if cell is None else json.dumps(cell, default=str) for cell in cells], "string")
     try:
         return pyarrow.array(cells, kind)
-    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot write
+    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot encode
         return pyarrow.array([cell.encode("utf-8", "replace").decode() for cell in cells], kind)

@@ -91,7 +91,7 @@ class Served:
 
     def _predict(self, texts: Sequence[str]) -> Scores:
         if self._entry is None or not self._entry.probabilities:
-            decided = self._labels.named(np.asarray(self._model.predict(texts)))
+            decided = self._labels.to_names(np.asarray(self._model.predict(texts)))
             return self._scores(as_lists(decided), None)
         words = unknown = 0
         shares: list[NDArray[np.float64]] = []

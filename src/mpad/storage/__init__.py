@@ -1,1 +1,1 @@
-"""A model's folder: its files, checked, without torch."""
+"""Model folders: reading, checking and writing their files without torch."""

@@ -1,11 +1,11 @@
-"""When a model was trained, on how much, and how well it did: what `mpad info` shows of a folder."""
+"""Facts about a model's training, shown by `mpad info`: date, number of documents, results."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 
 def model_card(documents: int, **facts: Any) -> dict[str, Any]:
-    """Describe a training that ends now; facts that are None are left out."""
+    """Build the card of a training that ends now; facts that are None are left out."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "trained": now,

@@ -1,11 +1,11 @@
-"""Folders that earlier versions of mpad wrote, read as if they had been written today.
+"""Compatibility with folders that earlier versions of mpad wrote.
 
-| format | what was different                                                                                     |
+| format | differences                                                                                            |
 |--------|--------------------------------------------------------------------------------------------------------|
 | 1      | no checksums                                                                                           |
-| 2      | one setting `authors` for all that tells that network from the paper's; other names of MPAD's tensors  |
+| 2      | one setting `authors` for all differences from the paper's network; other names of MPAD's tensors      |
 | 3      | no potentials                                                                                          |
-| 4      | one network a model, no thresholds of labels                                                           |
+| 4      | one network per model, no thresholds of labels                                                         |
 | 5      | no tables of 8 bits                                                                                    |
 | 6      | no features of nodes by a transformer                                                                  |
 | 7      | no potentials of words that no training document has                                                   |
@@ -37,7 +37,7 @@ _LAYERS = {
 
 
 def network_settings(network: Any, version: int) -> Any:
-    """The settings of MPAD's network as they are called today."""
+    """Return the settings of MPAD's network under their current names."""
     if version >= 3 or not isinstance(network, Mapping) or "authors" not in network:
         return network
     rest = {name: value for name, value in network.items() if name != "authors"}
@@ -45,7 +45,7 @@ def network_settings(network: Any, version: int) -> Any:
 
 
 def tensor_name(name: str, version: int) -> str:
-    """What a folder of that format calls one of MPAD's tensors."""
+    """Return the name of one of MPAD's tensors in a folder of format `version`."""
     if version >= 3:
         return name
     layer = re.sub(r"\.rounds\.(\d+)\.(\w+)", lambda result: f".steps.{result[1]}.{_LAYERS[result[2]]}", name)

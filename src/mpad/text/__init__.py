@@ -1,1 +1,1 @@
-"""Text → tokens → ids, and the vectors of the words."""
+"""Tokenizers, vocabulary and word vectors: text → words → ids."""

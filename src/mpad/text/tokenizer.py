@@ -1,12 +1,12 @@
 r"""Text → words, with sentences and character offsets.
 
-A tokenizer works on many documents at once: it gives the words of all of them in one flat list, in which
-the markers DOCUMENT_END and SENTENCE_END stand where documents and sentences end. That way the paper's
-tokenizer is a handful of C calls for thousands of documents, and no list per document is ever made.
+A tokenizer works on many documents at once: it returns the words of all of them in one flat list, with the
+markers DOCUMENT_END and SENTENCE_END where documents and sentences end. This way the paper's tokenizer is a
+handful of C calls for thousands of documents, and no list per document is made.
 
-The paper's tokenizer is Kim's `clean_str` (2014), to the letter: it keeps `A-Za-z0-9(),!?'` and the
+The paper's tokenizer is exactly Kim's `clean_str` (2014): it keeps `A-Za-z0-9(),!?'` and the
 backtick, splits `'s 've n't 're 'd 'll` off, sets `, ! ( ) ?` apart and lower-cases last. Its replacement
-strings leave a backslash before `( ) ?`, so these words read `\(`, `\)` and `\?`, here as there.
+strings leave a backslash before `( ) ?`, so these words read `\(`, `\)` and `\?`, as in the original.
 """
 
 import re
@@ -21,14 +21,14 @@ from mpad.errors import InputError
 
 DOCUMENT_END = "\x00"
 SENTENCE_END = "\x01"
-_CHUNK = 2048  # documents cleaned together: the text stays in cache, the word list stays small
+_CHUNK = 2048  # documents per chunk: the text stays in cache, the word list stays small
 
-# Sentences as the hierarchical variants read them, and were trained with. One ends at . ! ? ; before white space (so
-# "3.14" and "e.g.x" hold together), at the full stops of Chinese, Japanese and Hindi, and at a blank line. The mark
-# stays with the sentence that it ends.
+# Sentence ends of the hierarchical variants, in training and prediction: . ! ? ; before white space (so "3.14" and
+# "e.g.x" are not split), the full stops of Chinese, Japanese and Hindi, and blank lines. The mark belongs to the
+# sentence that it ends.
 SENTENCE_BOUNDARY = re.compile(r"""[.!?;]+["'”’»)\]]*(?=[\s\x00])|[。！？।]+["'”’」』]*|\n[ \t\r]*\n""")
 
-# Sentences as people read them, for explanations of the flat variant: not at ";", nor at the point of "4 . 5".
+# Sentence ends in explanations of the flat variant, closer to human reading: not at ";" or the point of "4 . 5".
 READABLE_BOUNDARY = re.compile(
     r"""(?:(?<!\d[ ])|(?![.]\s\d))[.!?]+["'”’»)\]]*(?=[\s\x00])|[。！？।]+["'”’」』]*|\n[ \t\r]*\n"""
 )
@@ -36,41 +36,41 @@ READABLE_BOUNDARY = re.compile(
 
 @dataclass(frozen=True)
 class Tokens:
-    """The words of one document, each with its place in the text."""
+    """The words of one document with their offsets and sentences."""
 
     words: list[str]
-    spans: list[tuple[int, int]]  # text[start:end] is where the word stands
-    sentences: list[int]  # number of the sentence that holds the word
+    spans: list[tuple[int, int]]  # the word is text[start:end]
+    sentences: list[int]  # sentence number of each word
 
 
 class Tokenizer(ABC):
-    """Turns documents into words; subclasses say how."""
+    """Base class of tokenizers, which turn documents into words."""
 
     name: str
 
     def split(
         self, texts: Sequence[str], sentences: bool = False, boundary: re.Pattern[str] = SENTENCE_BOUNDARY
     ) -> Iterator[list[str]]:
-        """Give the words of the documents, chunk by chunk, each document closed by DOCUMENT_END."""
+        """Yield the words of the documents, chunk by chunk; DOCUMENT_END follows each document."""
         return map(self._split, self.joined(texts, sentences, boundary))
 
     def joined(
         self, texts: Sequence[str], sentences: bool = False, boundary: re.Pattern[str] = SENTENCE_BOUNDARY
     ) -> Iterator[str]:
-        """Put documents end to end, chunk by chunk, with their markers."""
+        """Yield the documents joined into one text per chunk, with their markers."""
         for start in range(0, len(texts), _CHUNK):
             chunk = texts[start : start + _CHUNK]
             joined = DOCUMENT_END.join(chunk) + DOCUMENT_END
             if joined.count(DOCUMENT_END) != len(chunk) or SENTENCE_END in joined:
-                joined = "".join(_without_markers(text) + DOCUMENT_END for text in chunk)
+                joined = "".join(_remove_markers(text) + DOCUMENT_END for text in chunk)
             yield boundary.sub(rf"\g<0>{SENTENCE_END}", joined) if sentences else joined
 
     def words(self, text: str) -> list[str]:
-        """Give the words of one document."""
+        """Return the words of one document."""
         return [word for words in self.split([text]) for word in words if word != DOCUMENT_END]
 
     def trace(self, text: str, readable: bool = False) -> Tokens:
-        """Return the words of one document with their offsets and sentences, those that people read if `readable`."""
+        """Return the words of one document with offsets and sentences; `readable` selects READABLE_BOUNDARY."""
         words: list[str] = []
         sentences: list[int] = []
         number = 0
@@ -84,20 +84,20 @@ class Tokenizer(ABC):
         return Tokens(words, self._locate(text, words), sentences)
 
     def spans(self, text: str, sentences: bool = False) -> list[tuple[int, int]]:
-        """Where each word of one document stands in the text, in the order in which `split` gives them."""
+        """Return the (start, end) offsets of each word of one document, in the order of `split`."""
         marked = [word for words in self.split([text], sentences) for word in words]
         return self._locate(text, [word for word in marked if word != DOCUMENT_END and word != SENTENCE_END])
 
     @abstractmethod
     def _split(self, joined: str) -> list[str]:
-        """Words of a text in which the markers must survive as words of their own."""
+        """Split a text into words; markers must survive as words of their own."""
 
     @abstractmethod
     def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
-        """Where each word stands in the text."""
+        """Return the (start, end) offsets of each word."""
 
 
-def _without_markers(text: str) -> str:
+def _remove_markers(text: str) -> str:
     return text.replace(DOCUMENT_END, " ").replace(SENTENCE_END, " ")
 
 
@@ -112,7 +112,7 @@ KIM_SET_APART = [
 
 
 class KimTokenizer(Tokenizer):
-    """Kim's `clean_str`; with `lower=False` case is kept, as the paper seems to have done on IMDB and TREC."""
+    """Kim's `clean_str`; `lower=False` keeps case, as the paper seems to have done on IMDB and TREC."""
 
     def __init__(self, lower: bool = True) -> None:
         self.lower = lower
@@ -126,8 +126,8 @@ class KimTokenizer(Tokenizer):
         return (data.lower() if self.lower else data).decode("ascii").split()
 
     def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
-        # Words are ASCII and keep their order, with only dropped characters between them: the next
-        # occurrence of each is the word itself.
+        # Words are ASCII and in order, with only dropped characters between them: the next occurrence of
+        # each is the word itself.
         folded = "".join(map(_ascii_lower, text)) if self.lower else text
         spans, cursor = [], 0
         for word in words:
@@ -145,8 +145,8 @@ class UnicodeTokenizer(Tokenizer):
     """Words of any script: letters, digits and their marks, lower-cased, accents in one form (NFC); `!`, `?`; emoji.
 
     Scripts without spaces between words are cut into characters, each with its marks: ideographs, kana, Thai, Lao,
-    Khmer, Burmese. Their pairs are the edges of the graph. With `punctuation` commas and parentheses are words too, as
-    in Kim's tokenizer, and `_` parts words.
+    Khmer, Burmese. Their pairs are the edges of the graph. With `punctuation`, commas and parentheses are words too, as
+    in Kim's tokenizer, and `_` separates words.
     """
 
     def __init__(self, punctuation: bool = False) -> None:
@@ -160,13 +160,13 @@ class UnicodeTokenizer(Tokenizer):
         return [word if word.isascii() else normalize("NFC", word.translate(ONE_FORM)) for word in words]
 
     def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
-        return [match.span() for match in self.pattern.finditer(_without_markers(text))]
+        return [match.span() for match in self.pattern.finditer(_remove_markers(text))]
 
 
 @cache
 def _unicode_words(punctuation: bool) -> re.Pattern[str]:
-    """What the words of any script look like, markers among them."""
-    # Python's \w leaves out combining marks, which would cut Hindi words at every vowel sign.
+    """Compile the pattern of words of any script, markers included."""
+    # Python's \w excludes combining marks, which would split Hindi words at every vowel sign.
     marks = "".join(chr(c) for c in range(0x300, 0x20000) if category(chr(c))[0] == "M" and c not in _SELECTORS)
     other = _IDEOGRAPHS + _SPACELESS + _EMOJI + ("_" if punctuation else "")
     letter = f"(?:(?![{other}])[\\w{marks}])"
@@ -181,12 +181,12 @@ _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 _EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff"
 _PUNCTUATION = ",()،؛؟，、；（）"
-_SELECTORS = frozenset(range(0xFE00, 0xFE10))  # say how a character is drawn
+_SELECTORS = frozenset(range(0xFE00, 0xFE10))  # variation selectors: glyph choice, not text
 ONE_FORM = {0x2019: "'", **dict.fromkeys(_SELECTORS)}
 
 
 class CallableTokenizer(Tokenizer):
-    """Any function from a text to its words."""
+    """A tokenizer made of any function from a text to its words."""
 
     def __init__(self, function: Callable[[str], Iterable[str]]) -> None:
         self.function = function
@@ -196,12 +196,12 @@ class CallableTokenizer(Tokenizer):
         words: list[str] = []
         for document in joined.split(DOCUMENT_END)[:-1]:
             for sentence in document.split(SENTENCE_END):
-                words += [_checked(word) for word in self._called(sentence)]
+                words += [_check_word(word) for word in self._call(sentence)]
                 words.append(SENTENCE_END)
             words[-1] = DOCUMENT_END
         return words
 
-    def _called(self, text: str) -> list[str]:
+    def _call(self, text: str) -> list[str]:
         try:
             return list(self.function(text))
         except Exception as error:
@@ -210,8 +210,8 @@ class CallableTokenizer(Tokenizer):
             ) from error
 
     def _locate(self, text: str, words: list[str]) -> list[tuple[int, int]]:
-        # The function may have changed a word beyond recognition (stemming): it then stands at the cursor,
-        # zero characters wide.
+        # A word that the function changed beyond recognition (stemming) is located at the cursor, zero
+        # characters wide.
         lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
         spans, cursor = [], 0
         for word in words:
@@ -224,15 +224,15 @@ class CallableTokenizer(Tokenizer):
         return spans
 
 
-def _checked(word: object) -> str:
+def _check_word(word: object) -> str:
     if not isinstance(word, str):
         raise InputError(
             f"a tokenizer gives the words of a text as strings; this one gave {word!r} ({type(word).__name__})"
         )
-    return _without_markers(word)
+    return _remove_markers(word)
 
 
-# By name; those alone may be named by a saved model.
+# A saved model may name only these.
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "kim": KimTokenizer,
     "kim-cased": lambda: KimTokenizer(lower=False),
@@ -241,27 +241,24 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
 }
 
 
-AUTO = "auto"  # the name of the choice that hangs on the texts
-_SAMPLE, _OTHER, _WITH_EMOJI = (
-    2_000,
-    1 / 300,
-    0.01,
-)  # texts looked at; share of letters beyond ASCII, of texts with emoji
+AUTO = "auto"  # choose by the texts
+_SAMPLE = 2_000  # texts inspected
+_OTHER, _WITH_EMOJI = 1 / 300, 0.01  # share of non-ASCII letters, of texts with emoji, that need the Unicode tokenizer
 
 
 def as_tokenizer(
     choice: str | Tokenizer | Callable[[str], Iterable[str]], texts: Sequence[str] | None = None
 ) -> Tokenizer:
-    """Give the tokenizer of that name, or wrap a function as one; "auto" is the one that suits these texts."""
+    """Return a tokenizer by its name, or wrap a function as one; "auto" chooses by the texts."""
     if isinstance(choice, Tokenizer):
         return choice
     if isinstance(choice, str):
         if choice == AUTO and texts is not None:
-            return _suited_to(texts)
+            return _choose_tokenizer(texts)
         if choice in TOKENIZERS:
             return TOKENIZERS[choice]()
-        if ":" in choice:  # module:function, by the caller's own word
-            return CallableTokenizer(_imported(choice))
+        if ":" in choice:  # module:function, trusted because the caller names it
+            return CallableTokenizer(_import_function(choice))
         raise InputError(
             f"no tokenizer '{choice}' (known: {', '.join([AUTO, *(name for name in TOKENIZERS if ':' not in name)])}; "
             "or give a function from a text to its words, or its name as module:function)"
@@ -271,8 +268,8 @@ def as_tokenizer(
     raise InputError(f"tokenizer must be a name or a function, not {type(choice).__name__}")
 
 
-def _suited_to(texts: Sequence[str]) -> Tokenizer:
-    """Kim's where letters are ASCII, but for a name here and there; else one that reads every script, and emoji."""
+def _choose_tokenizer(texts: Sequence[str]) -> Tokenizer:
+    """Choose Kim's tokenizer for texts that are nearly all ASCII, else one that reads every script and emoji."""
     sample = texts[:: max(1, len(texts) // _SAMPLE)]
     others = [text[:2000] for text in sample if not text.isascii()]
     if not others:
@@ -284,13 +281,13 @@ def _suited_to(texts: Sequence[str]) -> Tokenizer:
     return UnicodeTokenizer(punctuation=True) if beyond > _OTHER * letters or many_emoji else KimTokenizer()
 
 
-def saved_tokenizer(name: str, given: str | Tokenizer | Callable[[str], Iterable[str]] | None) -> Tokenizer:
-    """The tokenizer that a saved model names, or the one that the caller hands in.
+def saved_tokenizer(name: str, override: str | Tokenizer | Callable[[str], Iterable[str]] | None) -> Tokenizer:
+    """Return the tokenizer that a saved model names, or the caller's `override`.
 
-    A folder's word is never imported: only names in TOKENIZERS count.
+    A name from a folder is never imported: it must be in TOKENIZERS.
     """
-    if given is not None:
-        return as_tokenizer(given)
+    if override is not None:
+        return as_tokenizer(override)
     if name not in TOKENIZERS:
         raise InputError(
             f"this model was trained with a tokenizer of its own, '{name[:100]}': hand that in (load(folder, "
@@ -299,7 +296,7 @@ def saved_tokenizer(name: str, given: str | Tokenizer | Callable[[str], Iterable
     return TOKENIZERS[name]()
 
 
-def _imported(name: str) -> Callable[[str], Iterable[str]]:
+def _import_function(name: str) -> Callable[[str], Iterable[str]]:
     from importlib import import_module
 
     module, _, attribute = name.partition(":")

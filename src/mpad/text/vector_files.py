@@ -3,13 +3,13 @@
 | format          | first line  | then                                                   |
 |-----------------|-------------|--------------------------------------------------------|
 | word2vec binary | count width | word, a space, width float32 little-endian, a newline  |
-| word2vec text   | count width | word and width numbers a line                          |
+| word2vec text   | count width | word and width numbers per line                        |
 | fastText .vec   | count width | the same                                               |
 | GloVe           | (none)      | the same                                               |
 | .npz            |             | `words` and `vectors`, or `words`, `rows` and `scale`  |
 
-Files are streamed through a small buffer, never loaded or mapped whole: a file of any size takes a few
-megabytes. `.gz` is read as it is. Numbers are only parsed for the words that somebody wants.
+Files are streamed through a small buffer: a file of any size takes a few megabytes of memory. `.gz` is read
+directly. Numbers are parsed only for wanted words.
 """
 
 import gzip
@@ -34,18 +34,18 @@ _WIDEST = 1 << 16
 
 
 def read_rows(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
-    """Give the wanted words of a vector file in its order, each with its row.
+    """Yield the wanted words of a vector file in its order, each with its row.
 
-    `wanted` is asked once for every word of the file, in order.
+    `wanted` is called once for every word of the file, in order.
     """
     if not path.is_file():
         raise VectorFileError(f"{path}: no such file; expected word vectors (word2vec, GloVe, fastText or .npz)")
     if path.suffix == ".npz":
-        yield from _npz(path, wanted)
+        yield from _read_npz(path, wanted)
         return
     with open_stream(path) as file:
         try:
-            yield from _stream(path, file, wanted)
+            yield from _read_stream(path, file, wanted)
         except EOFError:
             raise VectorFileError(
                 f"{path}: the gzip stream ends too early: the file is truncated; fetch it again"
@@ -54,7 +54,7 @@ def read_rows(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
             raise VectorFileError(f"{path}: cannot be read: {error}") from None
 
 
-def _stream(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, Row]]:
+def _read_stream(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, Row]]:
     first = file.readline(_LONGEST_WORD)
     fields = first.split()
     if len(fields) == 2 and all(field.isdigit() and len(field) < 19 for field in fields):
@@ -65,16 +65,16 @@ def _stream(path: Path, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, 
         if count == 0:
             return
         if _looks_textual(start):
-            yield from _text(path, file, start, 2, wanted, width, count)
+            yield from _read_text(path, file, start, 2, wanted, width, count)
         else:
-            yield from _binary(path, file, start, len(first), wanted, width, count)
+            yield from _read_binary(path, file, start, len(first), wanted, width, count)
     else:
         if len(fields) < 2 or not _is_number(fields[-1]):
             raise VectorFileError(
                 f"{path}, line 1: expected 'count width' (word2vec, fastText) or a word and its numbers "
                 f"(GloVe), found {first[:60]!r}"
             )
-        yield from _text(path, file, first, 1, wanted, len(fields) - 1, None)
+        yield from _read_text(path, file, first, 1, wanted, len(fields) - 1, None)
 
 
 def _is_number(field: bytes) -> bool:
@@ -86,7 +86,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _looks_textual(start: bytes) -> bool:
-    """Whether this is text: floats in binary are hardly ever valid UTF-8 free of control characters for long."""
+    """Return True for text: binary floats are hardly ever long runs of valid UTF-8 without control characters."""
     head = start[:4096]
     try:
         text = head.decode("utf-8")
@@ -97,12 +97,12 @@ def _looks_textual(start: bytes) -> bool:
     return not any(character < " " and character not in "\t\r\n" for character in text)
 
 
-def _text(
+def _read_text(
     path: Path, file: IO[bytes], start: bytes, number: int, wanted: Wanted, width: int, count: int | None
 ) -> Iterator[tuple[str, Row]]:
     read = 0
     longest = _LONGEST_WORD + 64 * width  # bytes
-    for line in _lines(file, start):
+    for line in _split_lines(file, start):
         if len(line) > longest:
             raise VectorFileError(f"{path}, line {number}: longer than {longest:,} bytes: not a word and its numbers")
         fields = line.rstrip().rsplit(b" ", width)  # from the right: some GloVe words hold spaces
@@ -114,7 +114,7 @@ def _text(
         word = fields[0].decode("utf-8", "replace")
         if wanted(word):
             try:
-                with np.errstate(over="ignore"):  # infinite then; whoever keeps rows says what cannot be kept
+                with np.errstate(over="ignore"):  # becomes infinite, which the caller reports
                     row = np.array(fields[1:], dtype=np.float32)
             except ValueError as error:
                 raise VectorFileError(f"{path}, line {number}: not a number: {error}") from None
@@ -128,22 +128,22 @@ def _text(
         )
 
 
-def _lines(file: IO[bytes], start: bytes) -> Iterator[bytes]:
+def _split_lines(file: IO[bytes], start: bytes) -> Iterator[bytes]:
     rest = start
     while True:
-        *whole, rest = rest.split(b"\n")
-        yield from whole
+        *complete, rest = rest.split(b"\n")
+        yield from complete
         block = file.read(_BLOCK)
         if not block:
             break
         rest += block
-        if len(rest) > 64 * _BLOCK:  # no line is that long: whoever reads this one says so
+        if len(rest) > 64 * _BLOCK:  # no valid line is that long; the caller reports it
             break
     if rest.strip():
         yield rest
 
 
-def _binary(
+def _read_binary(
     path: Path, file: IO[bytes], start: bytes, offset: int, wanted: Wanted, width: int, count: int
 ) -> Iterator[tuple[str, Row]]:
     row_bytes = 4 * width
@@ -155,7 +155,7 @@ def _binary(
         space = buffer.find(b" ", position, position + _LONGEST_WORD)
         if space < 0 and len(buffer) - position >= _LONGEST_WORD:
             raise VectorFileError(
-                f"{path}, byte {offset + position:,}: no space ends the word that should stand here: "
+                f"{path}, byte {offset + position:,}: no space ends the word that should be here: "
                 "the file is damaged, or not word2vec binary of this width"
             )
         end = space + 1 + row_bytes
@@ -170,7 +170,7 @@ def _binary(
         position = end
 
 
-def _npz(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
+def _read_npz(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
     try:
         _check_npz(path)
         with np.load(path, allow_pickle=False) as file:
@@ -195,12 +195,12 @@ def _npz(path: Path, wanted: Wanted) -> Iterator[tuple[str, Row]]:
 
 _BAD_NPZ = (
     KeyError, ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile, zlib.error,
-    SyntaxError, TokenError, RecursionError,  # a header is read as Python's literals
+    SyntaxError, TokenError, RecursionError,  # headers are parsed as Python literals
 )  # fmt: skip
 
 
 def _check_npz(path: Path) -> None:
-    """Refuse arrays that are larger than what the file holds of them, before memory is asked for."""
+    """Reject arrays that claim more bytes than the file holds, before memory is allocated."""
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if info.file_size > max(LIMITS.ratio * info.compress_size, 64 << 20) or info.file_size > LIMITS.total:

@@ -59,6 +59,6 @@ class LinearStack(ProbableClassifier):
         shape = as_settings(PotentialShape, {"words": len(words), **facts}, InputError)
         expected = shape.tensor_shapes(len(self.labels_), self.labels_.n_scores)
         tensors = files.tensors({**expected, VECTORS: (len(words) + SPARE_ROWS, shape.width)}, integers=INTEGERS)
-        potentials = Potentials.taken_from(tensors, tensors[VECTORS])
+        potentials = Potentials.from_tensors(tensors, tensors[VECTORS])
         assert potentials is not None
         self.vocabulary_, self.potentials_ = Vocabulary(words, seen=len(words)), potentials

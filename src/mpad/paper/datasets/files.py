@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpad.data.readers import Documents
 from mpad.errors import DataFileError, MissingDataset
-from mpad.files.archives import unpacked
+from mpad.files.archives import read_unpacked
 from mpad.files.atomic import write_file
 from mpad.files.cache import cache_folder
 from mpad.files.encoding import decode, split_lines
@@ -68,7 +68,7 @@ def read_dataset(name: str) -> Dataset:
 def read_part(path: Path) -> Documents:
     """Read a file of `label<TAB>text` lines; what is not one is told by its line."""
     texts, labels = [], []
-    for number, line in enumerate(split_lines(decode(str(path), unpacked(path))), start=1):
+    for number, line in enumerate(split_lines(decode(str(path), read_unpacked(path))), start=1):
         label, tab, text = line.partition("\t")
         if not tab or not label.strip():
             raise DataFileError(f"{path}, line {number}: expected label<TAB>text, found {line[:60]!r}")

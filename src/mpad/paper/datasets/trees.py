@@ -2,7 +2,7 @@
 
 from mpad.data.readers import Documents
 from mpad.errors import InputError, MissingDataset
-from mpad.files.archives import unpacked
+from mpad.files.archives import read_unpacked
 from mpad.files.encoding import decode, split_lines
 from mpad.paper.datasets.dataset import Dataset
 from mpad.paper.datasets.files import data_folders
@@ -24,7 +24,7 @@ def _read(part: str, classes: dict[str, str]) -> Documents:
         for ending in (".txt", ".txt.xz", ".txt.gz"):
             file = folder / _FOLDER / f"{part}{ending}"
             if file.is_file():
-                trees = [line for line in split_lines(decode(str(file), unpacked(file))) if line.strip()]
+                trees = [line for line in split_lines(decode(str(file), read_unpacked(file))) if line.strip()]
                 kept = [(tree, classes[tree.strip()[1]]) for tree in trees if tree.strip()[1:2] in classes]
                 return Documents([tree for tree, _ in kept], [label for _, label in kept])
     looked = " or ".join(str(folder / _FOLDER) for folder in data_folders())
