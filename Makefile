@@ -76,20 +76,20 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.serving
+	$(BIN)/python -m benchmarks.speed.serving
 
 bench-gpu:
-	PYTHONPATH=src:. $(PYTHON) -m benchmarks.gpu
+	PYTHONPATH=src:. $(PYTHON) -m benchmarks.speed.gpu
 
 bench-streaming: $(READY)
-	$(BIN)/python -m benchmarks.streaming
+	$(BIN)/python -m benchmarks.speed.streaming
 
 bench-engines: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
-	$(BIN)/python -m benchmarks.engines
+	$(BIN)/python -m benchmarks.speed.engines
 
 bench-serving: $(READY)
-	$(BIN)/python -m benchmarks.serving_load
+	$(BIN)/python -m benchmarks.speed.serving_load
 
 # scale-page: the same page and figure from the record that is there, in seconds.
 scale-report: $(READY)

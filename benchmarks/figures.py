@@ -23,7 +23,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from benchmarks import contextual, defaults, learning_curves, models
+from benchmarks.accuracy import contextual, defaults, learning_curves, models
 from mpad.paper.experiments import tables
 from mpad.paper.experiments.records import Records
 from mpad.paper.experiments.summary import summarise

@@ -6,9 +6,10 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from benchmarks.corpus import short_documents
-from benchmarks.measure import Timing, ratios
+from benchmarks.speed import answering, preparing
+from benchmarks.speed.measure import Timing, ratios
 
-from benchmarks import answering, preparing, results
+from benchmarks import results
 
 
 def test_the_committed_page_is_what_the_committed_records_say():

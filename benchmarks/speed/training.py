@@ -9,11 +9,11 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import straightforward
 from benchmarks.corpus import Corpus, imdb, polarity, reuters
-from benchmarks.measure import in_turn, product_rate, ratios
-from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
+from benchmarks.speed import straightforward
+from benchmarks.speed.measure import in_turn, product_rate, ratios
+from benchmarks.speed.padded import PaddedMPAD, train_epoch
 from mpad import kernels
 from mpad.config import MPADConfig, Variant
 from mpad.estimator.presets import PRESETS
@@ -60,7 +60,7 @@ def _against_good_torch(corpus: Corpus, preset: str) -> list[Row]:
         "plain operators": our_epoch(config, graphs, corpus.labels, fast=False),
     }
     if find_spec("torch_geometric") is not None:
-        from benchmarks import pyg
+        from benchmarks.speed import pyg
 
         network = pyg.PyGMPAD(config, torch.randn(vocabulary.n_rows, 300) * 0.1)
         optimiser = torch.optim.Adam([parameter for parameter in network.parameters() if parameter.requires_grad])
