@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-plain test-scale fuzz sanitize security lint types bench bench-gpu bench-engines bench-streaming bench-serving scale-report scale-page docs site package test-slow format clean help
+.PHONY: demo test test-plain test-scale fuzz sanitize security lint types bench bench-gpu bench-engines bench-streaming bench-serving scale-report scale-page figures docs site package test-slow format clean help
 
 help:
 	@echo "make demo    install, then train, compare and explain on the built-in tweets (under 3 minutes)"
@@ -15,6 +15,7 @@ help:
 	@echo "make site    the documentation as a website, in site/"
 	@echo "make package sdist and wheel in dist/, each tried in a clean environment (test-slow does that too)"
 	@echo "make docs    write docs/cli.md from the commands' help"
+	@echo "make figures   insert the recorded figures and tables into README and docs"
 	@echo "make bench   speed and memory against yardsticks, on a CPU; writes benchmarks/RESULTS.md"
 	@echo "make bench-gpu   the same on a GPU"
 	@echo "make bench-streaming   memory and time of corpora of 1, 3 and 10 GB; writes docs/streaming.png (two hours)"
@@ -75,20 +76,20 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.serving
+	$(BIN)/python -m benchmarks.speed.serving
 
 bench-gpu:
-	PYTHONPATH=src:. $(PYTHON) -m benchmarks.gpu
+	PYTHONPATH=src:. $(PYTHON) -m benchmarks.speed.gpu
 
 bench-streaming: $(READY)
-	$(BIN)/python -m benchmarks.streaming
+	$(BIN)/python -m benchmarks.speed.streaming
 
 bench-engines: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
-	$(BIN)/python -m benchmarks.engines
+	$(BIN)/python -m benchmarks.speed.engines
 
 bench-serving: $(READY)
-	$(BIN)/python -m benchmarks.serving_load
+	$(BIN)/python -m benchmarks.speed.serving_load
 
 # scale-page: the same page and figure from the record that is there, in seconds.
 scale-report: $(READY)
@@ -97,6 +98,9 @@ scale-report: $(READY)
 
 scale-page: $(READY)
 	$(BIN)/python -m benchmarks.scale --rounds 0
+
+figures: $(READY)
+	$(BIN)/python -m benchmarks.figures
 
 docs: $(READY)
 	$(BIN)/typer mpad.cli.main utils docs --name mpad --output docs/cli.md

@@ -1,1 +1,1 @@
-"""Speed and memory against the straightforward way. `python -m benchmarks` runs all of it."""
+"""Speed, accuracy and scale, with their records; `python -m benchmarks` measures speed on a CPU."""

@@ -2,7 +2,8 @@
 
 import sys
 
-from benchmarks import answering, memory, preparing, results, scaling, training
+from benchmarks import results
+from benchmarks.speed import answering, memory, preparing, scaling, training
 
 SECTIONS = {
     "Raw text → graphs": preparing.run,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from benchmarks.page import browser, open_file, score, served, until
+from benchmarks.speed.page import browser, open_file, score, served, until
 from mpad import MPADClassifier, load_dataset
 
 _DOCUMENT = """Fit a smoothing spline through noisy points, then evaluate its derivative at the knots. \

@@ -17,10 +17,10 @@ import torch
 from mpad.paper.experiments.provenance import commit
 
 HERE = Path(__file__).parent
-KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "rivals": "`python -m benchmarks.rivals`"} | {
-    "serving": "`python -m benchmarks.serving`",
-    "engines": "`python -m benchmarks.engines`",
-    "page": "`python -m benchmarks.page`",
+KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "rivals": "`python -m benchmarks.speed.rivals`"} | {
+    "serving": "`python -m benchmarks.speed.serving`",
+    "engines": "`python -m benchmarks.speed.engines`",
+    "page": "`python -m benchmarks.speed.page`",
 }
 
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.serving import load
+from benchmarks.speed.serving import load
 
 from security.targets import small_model
 

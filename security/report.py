@@ -6,7 +6,7 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path(__file__).parent.parent / "docs" / "security.md"
-_MARK = "<!-- what follows is written by `make security` -->"
+_HEADING = "## What the last run came to"
 _MEANING = """A crash is any exception but mpad's own, or the end of the process; a hang takes over 5 s; executed is
 code that a case brought with it (an audit hook watches); a silent change is damage that went unnoticed, two loaders
 that answer differently, or an answer that is not finite. Accepted folders that were changed on purpose are other whole
@@ -17,15 +17,15 @@ _COLUMNS = ("cases", "accepted", "refused", "crashes", "hangs", "executed", "sil
 def write(results: dict[str, Any]) -> None:
     """Keep the results, and the page's tables with them."""
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    page = PAGE.read_text() if PAGE.exists() else f"# Security\n\n{_MARK}\n"
-    PAGE.write_text(page.partition(_MARK)[0] + _MARK + "\n\n" + tables(results))
+    page = PAGE.read_text() if PAGE.exists() else "# Security\n\n"
+    PAGE.write_text(page.partition(_HEADING)[0] + tables(results))
 
 
 def tables(results: dict[str, Any]) -> str:
     """The measured part of the page."""
     origin = results["origin"]
     lines = [
-        "## What the last run came to",
+        _HEADING,
         "",
         f"`make security`, {origin['when']}, commit {origin['commit']}, {origin['versions']}.",
         "Records: security/results.json.",

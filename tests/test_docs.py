@@ -123,6 +123,12 @@ def test_blocks_that_are_not_run_are_few(page):
         before = language
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
 def test_the_site_builds_strictly(tmp_path):
     pytest.importorskip("mkdocs", reason="needs mkdocs-material and mkdocstrings")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]

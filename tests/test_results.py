@@ -1,16 +1,13 @@
 """Nobody types a number: the committed tables are what the committed records say."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from benchmarks import learning_curves
 from mpad.paper.experiments import tables
 from mpad.paper.experiments.protocol import PLAIN
 from mpad.paper.experiments.records import Records
-from mpad.paper.experiments.summary import summarise
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -25,15 +22,6 @@ def test_tables_are_computed_from_the_records(records, tmp_path):
     shutil.copy(RESULTS / "statistics.json", tmp_path)
     shutil.copytree(RESULTS / "figures", tmp_path / "figures")
     assert tables.write(records, tmp_path).read_text() == (RESULTS / "tables.md").read_text()
-
-
-def test_the_page_of_results_shows_the_same_numbers(records):
-    assert tables.overview(summarise(records)) in (ROOT / "docs" / "results.md").read_text()
-
-
-def test_the_readme_shows_the_learning_curves():
-    rows = json.loads((ROOT / "benchmarks" / "learning_curves.json").read_text())["rows"]
-    assert learning_curves.table(rows) in (ROOT / "README.md").read_text()
 
 
 def test_every_record_says_where_it_comes_from(records):

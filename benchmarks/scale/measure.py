@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from benchmarks.answering import save_random_model
 from benchmarks.corpus import equal_documents, short_documents
 from benchmarks.scale.stages import ALONE, contention
 from benchmarks.scale.watch import Watched, watch
+from benchmarks.speed.answering import save_random_model
 from mpad.paper.experiments.provenance import commit
 from mpad.paper.experiments.provenance import versions as own_versions
 

@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.faithfulness_page import Estimate, difference, gains, over_datasets, over_documents, page
+from benchmarks.accuracy import faithfulness
+from benchmarks.accuracy.faithfulness_page import Estimate, difference, gains, over_datasets, over_documents, page
 from scipy.stats import t
-
-from benchmarks import faithfulness
 
 
 def made_up(dataset, seed, by_method):

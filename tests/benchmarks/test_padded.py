@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from benchmarks.padded import PaddedMPAD, copy_weights
-from benchmarks.straightforward import prepare
+from benchmarks.speed.padded import PaddedMPAD, copy_weights
+from benchmarks.speed.straightforward import prepare
 
 from mpad.config import VARIANTS, MPADConfig
 from mpad.estimator.presets import PRESETS

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from benchmarks.padded import copy_weights
+from benchmarks.speed.padded import copy_weights
 
 from mpad.config import MPADConfig
 from mpad.estimator.presets import PRESETS
@@ -16,7 +16,7 @@ TEXTS = ["a b c a b d. e f", "x", "b a. c. d e f g. a b", "", "the end, is near!
 @pytest.mark.parametrize("preset", PRESETS)
 def test_pyg_and_ours_agree(preset):
     pytest.importorskip("torch_geometric")
-    from benchmarks.pyg import PyGMPAD, batches
+    from benchmarks.speed.pyg import PyGMPAD, batches
 
     torch.manual_seed(0)
     graphs, vocabulary = graphs_of_words(TEXTS)

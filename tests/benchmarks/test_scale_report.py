@@ -114,12 +114,9 @@ def test_inputs_do_not_look_at_whole_jobs():
 
 
 @pytest.mark.parametrize(("slower", "passed"), [(1.0, 3), (1.1, 3), (1.25, 2), (0.8, 2)])
-def test_the_page_says_how_many_jobs_were_predicted_well_enough(slower, passed):
+def test_jobs_that_were_predicted_well_enough_pass(slower, passed):
     checks = scenarios.check(record(slower), inputs_of(record(slower)))
     assert sum(one.passed for one in checks) == passed
-    said = document._verdict(checks)
-    assert ("within 15% of all 3" in said) == (passed == 3)
-    assert ("misses 1 of 3" in said) == (passed == 2)
 
 
 def test_blocks_hold_every_file_once():
@@ -147,9 +144,9 @@ def test_no_job_ends_before_its_scarcest_resource():
 
 
 def test_a_command_is_watched_with_all_that_it_starts():
-    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'for _ in range(10**7): pass'])"
-    seen = watch(["python3", "-c", code])
-    assert 0.05 < seen.cpu <= 2 * seen.seconds and seen.taken[0][0] == 0.0
+    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    seen = watch(["python3", "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"])
+    assert seen.cpu >= 0.5 and seen.taken[0][0] == 0.0
     with pytest.raises(RuntimeError, match="no such thing"):
         watch(["python3", "-c", "raise SystemExit('no such thing')"])
 

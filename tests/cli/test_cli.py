@@ -262,7 +262,7 @@ def test_predict_answers_while_lines_come(model):
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["label"] == label  # before standard input ends
         process.stdin.close()
-        assert process.wait(300) == 0
+        assert process.wait(1200) == 0
 
 
 def rows_of(file):

@@ -76,7 +76,7 @@ def spark(tmp_path_factory):
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(300)
+            process.wait(1200)
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def running(*arguments, stdin=subprocess.DEVNULL):
         yield line.rsplit(" ", 1)[1].strip(), process
     finally:
         process.terminate()
-        process.wait(300)
+        process.wait(1200)
         process.stderr.close()
 
 

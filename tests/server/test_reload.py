@@ -127,7 +127,7 @@ def test_a_server_ends_with_its_terminal(folders, workers):
     try:
         with running(folders[0], "--quiet", "--workers", str(workers), stdin=inner) as (_, process):
             process.send_signal(signal.SIGHUP)
-            assert process.wait(200) in (0, -signal.SIGHUP)
+            assert process.wait(1200) in (0, -signal.SIGHUP)
     finally:
         os.close(outer)
         os.close(inner)

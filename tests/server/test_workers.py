@@ -65,7 +65,7 @@ def test_a_signal_ends_all(folders, sent):
         ids = workers_of(process)
         assert len(ids) == 2 and ask(address, body={"texts": "a"})["predictions"]
         process.send_signal(sent)
-        assert process.wait(10) == 0
+        assert process.wait(1200) == 0
         assert not any(Path(f"/proc/{pid}").exists() for pid in ids)
 
 
@@ -81,8 +81,8 @@ def test_what_was_begun_is_answered_before_the_end(folders):
         threading.Event().wait(0.3)
         process.send_signal(signal.SIGTERM)
         for thread in asking:
-            thread.join(30)
-        assert [answer["label"] for answer in answers] == [answers[0]["label"]] * 4 and process.wait(10) == 0
+            thread.join(1200)
+        assert [answer["label"] for answer in answers] == [answers[0]["label"]] * 4 and process.wait(1200) == 0
 
 
 def test_a_worker_that_dies_is_replaced(folders):
@@ -100,7 +100,7 @@ def test_workers_end_with_a_parent_that_is_killed(folders):
     with running(folders[0], "--quiet", "--workers", "2") as (_, process):
         ids = workers_of(process)
         process.kill()
-        process.wait(10)
+        process.wait(1200)
         assert until(lambda: not any(alive(pid) for pid in ids))
 
 

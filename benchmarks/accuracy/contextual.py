@@ -1,4 +1,4 @@
-"""`python -m benchmarks.contextual [DATASET …]`: features of a transformer beside word vectors, and what else there is.
+"""`python -m benchmarks.accuracy.contextual [DATASET …]`: transformer features compared with word vectors.
 
 Every model learns from the same documents (at most 2,000, drawn with each of two seeds, of the training part or of the
 first of ten folds) and is tested on the same ones (at most 500 of the test part). Nothing is chosen by the test part:

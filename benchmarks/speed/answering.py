@@ -27,9 +27,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from benchmarks.corpus import Corpus, polarity
-from benchmarks.measure import ROUNDS, Timing, in_turn, ratios, spread
 from benchmarks.results import Row, on
-from benchmarks.training import our_epoch
+from benchmarks.speed.measure import ROUNDS, Timing, in_turn, ratios, spread
+from benchmarks.speed.training import our_epoch
 from mpad import MPADClassifier
 from mpad import inference as runtime
 from mpad._version import __version__
@@ -50,7 +50,7 @@ _EPOCHS = 8
 def run() -> list[Row]:
     """Latency, throughput, start-up, and training time of the others: in a process that never had a second thread."""
     alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks.answering"]
+    command = [sys.executable, "-m", "benchmarks.speed.answering"]
     done = subprocess.run(command, env=alone, stdout=subprocess.PIPE, text=True, check=True)
     return [Row(**row) for row in json.loads(done.stdout.splitlines()[-1])]
 

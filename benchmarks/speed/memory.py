@@ -36,7 +36,9 @@ def run() -> list[Row]:
 
 
 def _measure(kind: str) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-m", "benchmarks.memory", kind], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.speed.memory", kind], capture_output=True, text=True, check=True
+    )
     record: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return record
 
@@ -45,7 +47,7 @@ def _train(kind: str) -> None:
     import torch
 
     from benchmarks.corpus import one_document, short_documents
-    from benchmarks.training import our_epoch
+    from benchmarks.speed.training import our_epoch
     from mpad.config import MPADConfig
     from mpad.graph import graphs_of_words
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.rivals`: an epoch of each rival's network on a GPU, against one of MPAD's; writes rivals.json.
+"""`python -m benchmarks.speed.rivals`: time an epoch of each baseline on a GPU against MPAD; write rivals.json.
 
 The corpus comes from the folder MPAD_DATA, word vectors from the file MPAD_VECTORS; without them they are made up.
 """

@@ -1,4 +1,4 @@
-"""Memory and time of training and scoring on corpora of 1, 3 and 10 GB: `python -m benchmarks.streaming`.
+"""Memory and time of training and scoring on corpora of 1, 3 and 10 GB: `python -m benchmarks.speed.streaming`.
 
 The text is made up: words by Zipf's law, and a class that hangs on which of some words stand beside each other, not on
 which of them are there. `mpad fit --stream` and `mpad predict` run as processes of their own; once a second the
@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from benchmarks.results import check_clean, measured_commit
+from benchmarks.results import HERE, check_clean, measured_commit
 from mpad._version import __version__
 
-OUT = Path(__file__).parent / "streaming.json"
+OUT = HERE / "streaming.json"
 CLASSES, SIGNS, WORDS, LENGTH = 4, 8, 60_000, 300
 FILE = 128 << 20  # bytes of text in a file, about
 

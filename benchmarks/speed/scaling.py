@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpus import MADE_UP, one_document
-from benchmarks.measure import ROUNDS, spread
-from benchmarks.memory import peak_mb
 from benchmarks.results import Row
+from benchmarks.speed.measure import ROUNDS, spread
+from benchmarks.speed.memory import peak_mb
 
 _LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def run() -> list[Row]:
     """1,000 to 1,000,000 words: a constant time a word is linear cost."""
-    from benchmarks.answering import save_random_model
+    from benchmarks.speed.answering import save_random_model
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
@@ -28,7 +28,7 @@ def run() -> list[Row]:
 
 
 def _row(path: Path, n_words: int) -> Row:
-    command = [sys.executable, "-m", "benchmarks.scaling", str(path), str(n_words)]
+    command = [sys.executable, "-m", "benchmarks.speed.scaling", str(path), str(n_words)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     return Row(

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.held_out_gap`: compare the held-out accuracy that `fit` prints with that on new documents.
+"""`python -m benchmarks.accuracy.held_out_gap`: compare the held-out accuracy of a fit with new documents.
 
 Each run draws 2,000 training documents and up to 3,000 test documents from a dataset without copies, fits the default
 model, and records the printed accuracy and the test accuracy. Three settings:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.straightforward import PaddedBatch
+from benchmarks.speed.straightforward import PaddedBatch
 from mpad.config import MPADConfig
 
 

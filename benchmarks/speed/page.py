@@ -1,6 +1,6 @@
 """What a person waits for: an explanation of 300 words, and the page over a CSV file of 100,000 rows, in Chromium.
 
-`python -m benchmarks.page` writes page.json and RESULTS.md.
+`python -m benchmarks.speed.page` writes page.json and RESULTS.md.
 """
 
 import csv

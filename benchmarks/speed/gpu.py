@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu`: training on a GPU, in a few minutes; writes gpu.json and RESULTS.md.
+"""`python -m benchmarks.speed.gpu`: training on a GPU, in a few minutes; writes gpu.json and RESULTS.md.
 
 Real corpora come from the folder MPAD_DATA, word vectors from the file MPAD_VECTORS; without them corpora are made up,
 vectors are random, and accuracies mean nothing.
@@ -17,12 +17,13 @@ import numpy as np
 import torch
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from benchmarks import results, straightforward
+from benchmarks import results
 from benchmarks.corpus import Corpus, imdb, phrases, polarity
-from benchmarks.floor import Machine, measure_machine, step_floor
-from benchmarks.measure import spread
-from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
+from benchmarks.speed import straightforward
+from benchmarks.speed.floor import Machine, measure_machine, step_floor
+from benchmarks.speed.measure import spread
+from benchmarks.speed.padded import PaddedMPAD, train_epoch
 from mpad import MPADClassifier, cross_validate
 from mpad.config import MPADConfig
 from mpad.estimator.presets import PRESETS

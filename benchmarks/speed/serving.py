@@ -1,4 +1,4 @@
-"""`python -m benchmarks.serving`: a running server under load, on loopback; writes serving.json.
+"""`python -m benchmarks.speed.serving`: a running server under load, on loopback; writes serving.json.
 
 `--clients 100 --seconds 60` by default; `--model FOLDER`, or one is trained on the embedded corpus first. Each client
 keeps one connection and sends one document of 20 words after the other. Let nothing else run on the machine.

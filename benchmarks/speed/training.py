@@ -9,12 +9,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import straightforward
 from benchmarks.corpus import Corpus, imdb, polarity, reuters
-from benchmarks.measure import in_turn, product_rate, ratios
-from benchmarks.padded import PaddedMPAD, train_epoch
 from benchmarks.results import Row
-from mpad import ops
+from benchmarks.speed import straightforward
+from benchmarks.speed.measure import in_turn, product_rate, ratios
+from benchmarks.speed.padded import PaddedMPAD, train_epoch
+from mpad import kernels
 from mpad.config import MPADConfig, Variant
 from mpad.estimator.presets import PRESETS
 from mpad.graph import PackedGraphs, graphs_of_words
@@ -55,15 +55,12 @@ def _against_good_torch(corpus: Corpus, preset: str) -> list[Row]:
     graphs, vocabulary = graphs_of_words(corpus.texts)
     n_classes = max(corpus.labels) + 1
     config = MPADConfig(n_classes, 300, vocabulary.n_rows, **PRESETS[preset].network)
-    ours, plain = (our_epoch(config, graphs, corpus.labels) for _ in range(2))
-
-    def reference() -> None:
-        with ops.use("reference"):
-            plain()
-
-    epochs: dict[str, Callable[[], object]] = {"ours": ours, "plain operators": reference}
+    epochs: dict[str, Callable[[], object]] = {
+        "ours": our_epoch(config, graphs, corpus.labels),
+        "plain operators": our_epoch(config, graphs, corpus.labels, fast=False),
+    }
     if find_spec("torch_geometric") is not None:
-        from benchmarks import pyg
+        from benchmarks.speed import pyg
 
         network = pyg.PyGMPAD(config, torch.randn(vocabulary.n_rows, 300) * 0.1)
         optimiser = torch.optim.Adam([parameter for parameter in network.parameters() if parameter.requires_grad])
@@ -106,14 +103,15 @@ def _prepare(corpus: Corpus, hierarchical: bool) -> Prepared:
     return Prepared(corpus, graphs, vocabulary, batches, len(words) + 1)
 
 
-def our_epoch(config: MPADConfig, graphs: PackedGraphs, labels: list[int]) -> Callable[[], None]:
-    """A function that trains a fresh network for an epoch."""
+def our_epoch(config: MPADConfig, graphs: PackedGraphs, labels: list[int], fast: bool = True) -> Callable[[], None]:
+    """Return a function that trains a fresh network for an epoch, by kernels or by the plain model."""
     torch.manual_seed(0)
     network = MPAD(config)
     network.vectors.normal_(std=0.1)
     corpus = CorpusTensors(graphs)
     examples = make_examples(corpus, np.arange(len(graphs)), np.array(labels))
     engine, generator = Engine([Task(network, examples, examples, TrainingConfig())]), np.random.default_rng(0)
+    kernels.accelerate(engine.network, fast)
 
     def epoch() -> None:
         engine.prepare([shuffled_batches(len(examples), _BATCH, generator)])
@@ -141,7 +139,8 @@ def _row(prepared: Prepared, variant: Variant, preset: str, target: str, hidden:
     ratio, spread = ratios(timing["theirs"].walls, around)
     nodes = len(graphs.words) + graphs.n_graphs
     padding = 1 - nodes / sum(batch.ids.numel() for batch in batches)
-    floor = _operations(ours) / product_rate(outer=3 * hidden, inner=hidden)
+    plain = our_epoch(config, graphs, corpus.labels, fast=False)
+    floor = _operations(plain) / product_rate(outer=3 * hidden, inner=hidden)
     products, passes = _shares(ours)
     return Row(
         f"epoch, {variant} ({preset}), {len(corpus.texts):,} documents of {corpus.name}",
@@ -158,8 +157,8 @@ def _row(prepared: Prepared, variant: Variant, preset: str, target: str, hidden:
 
 
 def _operations(epoch: Callable[[], None]) -> int:
-    """Operations of an epoch's products; torch's counter does not see those of compiled passes, so without them."""
-    with ops.use("reference"), FlopCounterMode(display=False) as counter:
+    """Count the operations of the products in an epoch of the plain model: torch does not see those of kernels."""
+    with FlopCounterMode(display=False) as counter:
         epoch()
     return int(counter.get_total_flops())
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.engines`: what an engine costs beside the bare runtime; writes engines.json.
+"""`python -m benchmarks.speed.engines`: what an engine costs beside the bare runtime; writes engines.json.
 
 Made-up documents of 20 words in Parquet files; a worker for each core. The yardstick is `mpad.inference` alone, in as
 many processes at once, with all texts in memory. An engine reads the files and writes them anew with their answers: the
@@ -26,11 +26,11 @@ import pyarrow
 import pyarrow.parquet
 
 from benchmarks import results
-from benchmarks.answering import save_random_model
 from benchmarks.corpus import MADE_UP, short_documents
-from benchmarks.measure import ROUNDS
 from benchmarks.processes import sample
 from benchmarks.results import Row
+from benchmarks.speed.answering import save_random_model
+from benchmarks.speed.measure import ROUNDS
 
 _FILES = 16
 _SAMPLED = 0.05  # seconds between looks at the processes of a command
@@ -120,7 +120,7 @@ def _check_complete(out: Path, documents: int) -> None:
 
 
 def _part(*arguments: object) -> list[object]:
-    return [sys.executable, "-m", "benchmarks.engines", "--part", *arguments]
+    return [sys.executable, "-m", "benchmarks.speed.engines", "--part", *arguments]
 
 
 def _cost(command: list[object]) -> Cost:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.first_hour`: the steps of docs/first-hour.md by the clock, the installation among them.
+"""`python -m benchmarks.speed.first_hour`: the steps of docs/first-hour.md by the clock, the installation among them.
 
 Installs the checkout into a fresh environment, with nothing cached of word vectors, and runs each command there. Writes
 first_hour.json.

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.learning_curves [DATASET …] [--models MODEL …]`: accuracy by labelled documents a class.
+"""`python -m benchmarks.accuracy.learning_curves [DATASET …] [--models MODEL …]`: accuracy by documents per class.
 
 Of each dataset's training part 8, 32, 128 and 512 documents a class are drawn (fewer of classes that have fewer), three
 times with other seeds; every model learns from the same ones and is tested on the same 1,000 test documents. Writes

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.shortfall [DATASET …]`: what the distance to the paper's numbers is made of.
+"""`python -m benchmarks.accuracy.shortfall [DATASET …]`: what the distance to the paper's numbers is made of.
 
 One long training with the authors' network tells what every patience would have kept: test accuracy is measured after
 each epoch, and each patience looks at validation accuracy alone. The best epoch by test accuracy (*oracle*) is no
@@ -148,7 +148,7 @@ def table(rows: Sequence[Row]) -> str:
     """Means over seeds with their standard errors, beside what the paper printed."""
     names = [*[f"patience {patience}" for patience in PATIENCE], "oracle (no result)"]
     lines = [
-        "<!-- written by python -m benchmarks.shortfall -->",
+        "<!-- written by python -m benchmarks.accuracy.shortfall -->",
         "",
         "Test accuracy in percent, mean over seeds ± standard error; preset `authors`, variant `mpad`.",
         "Validation is that of the epochs which patience 10, 30 and 200 keep.",

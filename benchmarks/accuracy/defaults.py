@@ -1,4 +1,4 @@
-"""`python -m benchmarks.defaults [DATASET …]`: the default model beside linear ones, on parts that chose nothing.
+"""`python -m benchmarks.accuracy.defaults [DATASET …]`: the default model and linear ones on unseen parts.
 
 Fits on the training part and tests on the test part, or on the first of ten folds; three seeds of the default, one of
 the others, in which nothing is left to chance. Writes defaults.json, one row a dataset, with seeds, commit and

@@ -2,10 +2,10 @@
 
 import torch
 
-from benchmarks import straightforward
 from benchmarks.corpus import Corpus, long_documents, short_documents
-from benchmarks.measure import in_turn, ratios
 from benchmarks.results import Row
+from benchmarks.speed import straightforward
+from benchmarks.speed.measure import in_turn, ratios
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.text.tokenizer import as_tokenizer

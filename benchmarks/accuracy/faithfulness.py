@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faithfulness [SETTING …] [DATASET …] [SEED …]`: how far explanations can be trusted.
+"""`python -m benchmarks.accuracy.faithfulness [SETTING …] [DATASET …] [SEED …]`: how far explanations can be trusted.
 
 Fits a model on at most 1,200 training documents of each dataset and measures its explanations on test documents:
 deletion and insertion (mpad.explain.faithfulness) of every method by word, occurrence, edge and sentence, and how much
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from benchmarks.faithfulness_page import page
+from benchmarks.accuracy.faithfulness_page import page
 from mpad import MPADClassifier, load_dataset
 from mpad.errors import MPADError
 from mpad.explain.faithfulness import measure

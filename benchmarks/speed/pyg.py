@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MessagePassing, global_add_pool
 from torch_geometric.utils import softmax
 
-from benchmarks.padded import AuthorsStep, Step
+from benchmarks.speed.padded import AuthorsStep, Step
 from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
 

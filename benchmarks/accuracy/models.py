@@ -1,4 +1,4 @@
-"""`python -m benchmarks.models [PART …]`: what the documentation says of single trained models.
+"""`python -m benchmarks.accuracy.models [PART …]`: what the documentation says of single trained models.
 
 pairs: minimal pairs of sentiment, by the default model and the linear stack, trained on Polarity's first fold
 forms: a default model of the embedded corpus as a folder, as ONNX and with 8-bit tables
@@ -77,7 +77,7 @@ def forms_table(rows: Rows) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the parts named, or all."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.models")
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}")
     chosen = parser.parse_args(arguments)
     if unknown := sorted(set(chosen.parts) - set(PARTS)):

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.serving_load`: one and several workers under load, and memory over a million requests.
+"""`python -m benchmarks.speed.serving_load`: one and several workers under load, and memory over a million requests.
 
 100 clients for 60 s against 1 and 2 workers; memory of 1, 2 and 4; then a million requests, memory noted on the way.
 Writes serving_load.json and serving_load.md. Clients keep their connections and send one document of 20 words after
@@ -18,7 +18,7 @@ import numpy as np
 import uvloop
 
 from benchmarks.results import HERE, check_clean, machine
-from benchmarks.serving import WORDS, Tally, load, make_requests, serving
+from benchmarks.speed.serving import WORDS, Tally, load, make_requests, serving
 from mpad.server.metrics import memory
 
 _WARM = 5.0  # seconds of load before anything is measured
@@ -152,7 +152,7 @@ def markdown(record: dict[str, Any]) -> str:
     shown += [last] if shown[-1] is not last else []
     parts = [
         "# A server under load\n",
-        f"`python -m benchmarks.serving_load`: {facts}.",
+        f"`python -m benchmarks.speed.serving_load`: {facts}.",
         "The clients share these cores with the server, so that a second worker has hardly one to itself.",
         f"Documents of {WORDS} words, one a request, over connections that are kept; a model folder of "
         f"{record['model_megabytes']:,.0f} MB.\n",

@@ -1,4 +1,4 @@
-"""Records of benchmarks.faithfulness → docs/faithfulness.md, wholly."""
+"""Records of benchmarks.accuracy.faithfulness → docs/faithfulness.md, wholly."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ _SETTINGS = {
 }
 _INTRO = """# How faithful explanations are
 
-Written by `python -m benchmarks.faithfulness` from benchmarks/faithfulness.jsonl, a line a model with its seed,
-settings, versions and commit; nobody types a number here. What the methods are: [explanations](explanations.md).
+Written by `python -m benchmarks.accuracy.faithfulness` from benchmarks/faithfulness.jsonl, a line per model with its
+seed, settings, versions and commit; nobody types a number here. What the methods are: [explanations](explanations.md).
 
 Parts of a document are taken out in the order of their weights, the heaviest first, and the probability of the label
 is averaged over the share of parts gone (deletion; lower is better); or they are put in, in that order (insertion;

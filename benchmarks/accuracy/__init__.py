@@ -1,0 +1,1 @@
+"""Accuracy, and how far explanations and held-out scores can be trusted."""

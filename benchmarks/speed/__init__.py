@@ -1,0 +1,1 @@
+"""Speed and memory of preparing, training, answering and serving."""
