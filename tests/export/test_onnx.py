@@ -59,7 +59,14 @@ def differences(opened, pipeline, given):
     )
 
 
-@pytest.mark.parametrize(("variant", "options"), list(all_options()))
+OPTIONS = [given for k, given in enumerate(all_options()) if given not in list(all_options())[:k]]
+
+
+# An export takes seconds: every fifth of them has each kind of option, and the others are slow.
+@pytest.mark.parametrize(
+    ("variant", "options"),
+    [pytest.param(*given, marks=[pytest.mark.slow] if k % 5 else []) for k, given in enumerate(OPTIONS)],
+)
 def test_every_variant_preset_and_ablation_gives_the_same(variant, options, tmp_path):
     pipeline = random_model(variant, **{"hidden": 8, **options}).pipeline
     write_onnx(pipeline, tmp_path / "model.onnx")
