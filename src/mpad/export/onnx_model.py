@@ -183,8 +183,8 @@ def _sublinear(count: Tensor) -> Tensor:
 
 def write_onnx(pipeline: Pipeline, path: Path) -> list[str]:
     """Write a model as ONNX; return the names of its inputs."""
-    passes = require("onnx_ir.passes.common", extra="onnx")
     require("onnxscript", extra="onnx")
+    passes = require("onnx_ir.passes.common", extra="onnx")
     model = OnnxModel(pipeline).eval()
     axes = {axis: torch.export.Dim(axis) for axis in _AXES.values()}
     with _quiet(), torch.no_grad():
@@ -206,7 +206,7 @@ def write_onnx(pipeline: Pipeline, path: Path) -> list[str]:
     program.model.metadata_props["mpad"] = __version__
     for output in program.model.graph.outputs:
         output.shape = type(output.shape)(["documents", len(pipeline.labels)])
-    size = sum(tensor.nbytes for tensor in model.state_dict().values()) + model.network.vectors.nbytes
+    size = sum(tensor.nbytes for tensors in (model.parameters(), model.buffers()) for tensor in tensors)
     program.save(path, external_data=size > _LARGEST)
     return model.inputs
 
