@@ -79,7 +79,7 @@ class SentenceGraph:
         owner = self.owner
         if self.path:
             follows = torch.cat([owner[:1] < 0, owner[1:] == owner[:-1]])  # the first sentence follows none
-            return x.roll(1, 0) * follows[:, None]
+            return torch.cat([x[-1:], x[:-1]]) * follows[:, None]
         others = segment_sum(x, owner, self.n)[owner] - x
         return others / (self.count - 1).clamp(min=1)[owner][:, None] if self.mean else others
 

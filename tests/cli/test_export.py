@@ -24,6 +24,7 @@ def data(model, fruit_corpus):
 
 def test_both_forms_are_compared_with_the_model(model, data, tmp_path):
     pytest.importorskip("onnxruntime", reason="needs mpad[onnx]")
+    pytest.importorskip("onnxscript", reason="needs mpad[onnx]")
     out = ["--onnx", tmp_path / "onnx", "--int8", tmp_path / "small"]
     done = mpad("export", model, *out, "--check", data, "-f", "csv")
     before, onnx, int8 = csv.DictReader(io.StringIO(done.stdout))

@@ -11,13 +11,15 @@ import pytest
 
 onnx = pytest.importorskip("onnx", reason="needs mpad[onnx]")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs mpad[onnx]")
+pytest.importorskip("onnxscript", reason="needs mpad[onnx]")
 
 from tests.inference.test_network import all_options, random_model, texts  # noqa: E402
 
 from mpad import MPADClassifier, inference  # noqa: E402
 from mpad.errors import StoreError  # noqa: E402
-from mpad.export import onnx_builder, onnx_folder  # noqa: E402
-from mpad.export.onnx_folder import export_onnx, onnx_inputs, write_onnx  # noqa: E402
+from mpad.export import onnx_folder, onnx_model  # noqa: E402
+from mpad.export.onnx_folder import export_onnx, onnx_inputs  # noqa: E402
+from mpad.export.onnx_model import write_onnx  # noqa: E402
 from mpad.graph.build import GraphConfig  # noqa: E402
 from mpad.text.tokenizer import as_tokenizer  # noqa: E402
 
@@ -57,7 +59,14 @@ def differences(opened, pipeline, given):
     )
 
 
-@pytest.mark.parametrize(("variant", "options"), list(all_options()))
+OPTIONS = [given for k, given in enumerate(all_options()) if given not in list(all_options())[:k]]
+
+
+# An export takes seconds: every fifth of them has each kind of option, and the others are slow.
+@pytest.mark.parametrize(
+    ("variant", "options"),
+    [pytest.param(*given, marks=[pytest.mark.slow] if k % 5 else []) for k, given in enumerate(OPTIONS)],
+)
 def test_every_variant_preset_and_ablation_gives_the_same(variant, options, tmp_path):
     pipeline = random_model(variant, **{"hidden": 8, **options}).pipeline
     write_onnx(pipeline, tmp_path / "model.onnx")
@@ -135,7 +144,7 @@ def test_no_documents_at_all(best):
 
 
 def test_many_numbers_stand_in_a_file_of_their_own(fitted_flat, tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_builder, "_LARGEST", 1_000)
+    monkeypatch.setattr(onnx_model, "_LARGEST", 1_000)
     fitted_flat.save(tmp_path / "model")
     pipeline = export_onnx(tmp_path / "model", tmp_path / "onnx")
     assert (tmp_path / "onnx" / "model.onnx.data").stat().st_size > 10_000

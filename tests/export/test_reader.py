@@ -23,6 +23,7 @@ TEXTS = [
 
 pytest.importorskip("onnx", reason="needs mpad[onnx]")
 pytest.importorskip("onnxruntime", reason="needs mpad[onnx]")
+pytest.importorskip("onnxscript", reason="needs mpad[onnx]")
 
 
 @pytest.fixture(scope="module")

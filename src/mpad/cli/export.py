@@ -82,7 +82,7 @@ def _check_before(model: Path, onnx: Path | None, int8: Path | None, check: str 
     for out in (onnx, int8):
         if out is not None and out.resolve() == model.resolve():
             raise InputError(f"{out}: is the model itself; name another folder")
-    for module in [] if onnx is None else ["onnx"] if check is None else ["onnx", "onnxruntime"]:
+    for module in [] if onnx is None else ["onnxscript"] if check is None else ["onnxscript", "onnxruntime"]:
         require(module, extra="onnx")
 
 

@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 from mpad import inference
 from mpad._version import __version__
 from mpad.errors import InputError
-from mpad.export.onnx_builder import FLOAT, NUMBERS, Builder
-from mpad.export.onnx_network import BatchInputs, PieceInputs, batch_inputs, mean_logits, piece_inputs
-from mpad.export.onnx_potentials import linear_logits
 from mpad.files import atomic
 from mpad.files.safe_json import read_json
 from mpad.graph.packed import PackedGraphs
@@ -38,6 +35,7 @@ from mpad.text.tokenizer import (
 from mpad.text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS, Vocabulary
 
 MODEL, RULES = "model.onnx", "preprocessing.json"
+NUMBERS = "model.onnx.data"  # the weights, where they are too large for model.onnx
 _FORMAT = 1
 _INPUTS = {
     "words": "int64 (nodes,): word id of each node, distinct in its graph; a graph's nodes stand together",
@@ -63,31 +61,13 @@ def export_onnx(
         raise InputError(
             f"{folder}: its features come from a transformer, which ONNX cannot have: fit with features='words'"
         )
+    from mpad.export.onnx_model import write_onnx  # needs torch
+
     with atomic.write_folder(Path(out), _our_files) as fresh:
         inputs = write_onnx(pipeline, fresh / MODEL)
         write_json(fresh / VOCABULARY, list(pipeline.vocabulary.words))
         write_json(fresh / RULES, _rules(pipeline, inputs), indent=2)
     return pipeline
-
-
-def write_onnx(pipeline: inference.Pipeline, path: Path) -> list[str]:
-    """Write a model's numbers and equations as ONNX; the names of its inputs."""
-    g, labels = Builder(), pipeline.labels
-    batch = batch_inputs(g)
-    pieces = piece_inputs(g, len(pipeline.vocabulary), batch) if pipeline.vocabulary.has_pieces else None
-    vectors = _word_vectors(g, pipeline, batch, pieces)
-    network = pipeline.network
-    logits = mean_logits(g, network.config, network.weights, vectors, batch)
-    if pipeline.potentials is not None:
-        logits = g("Mul", logits, g.constant(pipeline.potentials.network))
-        logits = g("Add", logits, linear_logits(g, pipeline.potentials, vectors, batch, pieces))
-    g("Identity", logits, name="logits")
-    if labels.multilabel:
-        g("Sigmoid", logits, name="probabilities")
-    else:
-        g("Softmax", logits, axis=1, name="probabilities")
-    g.save(str(path), {"logits": len(labels), "probabilities": len(labels)}, {"mpad": __version__})
-    return g.input_names
 
 
 def onnx_inputs(graphs: PackedGraphs) -> dict[str, NDArray[Any]]:
@@ -108,16 +88,6 @@ def onnx_inputs(graphs: PackedGraphs) -> dict[str, NDArray[Any]]:
         "piece": np.array(pieces, np.int64),
         "piece_owner": np.repeat(np.arange(len(sizes)), sizes).astype(np.int64),
     }
-
-
-def _word_vectors(g: Builder, pipeline: inference.Pipeline, batch: BatchInputs, pieces: PieceInputs | None) -> str:
-    """The vector of each node; of a new word, the mean of its pieces'."""
-    table = g.constant(pipeline.network.vectors, None)
-    known = g("Cast", g("Gather", table, batch.words), to=FLOAT)
-    if pieces is None:
-        return known
-    new = pieces.means(g, table, pipeline.network.vectors.shape[1])
-    return g("Where", g("Unsqueeze", pieces.new, g.constant([1], np.int64)), new, known)
 
 
 def _rules(pipeline: inference.Pipeline, inputs: list[str]) -> dict[str, Any]:
