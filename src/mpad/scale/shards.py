@@ -1,4 +1,4 @@
-"""A data file → record batches with all its columns, streamed; with the answers, → one Parquet file, written whole."""
+"""Streaming of a data file as record batches, and of its rows with predictions to a Parquet file."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,56 +15,56 @@ from mpad.data.tables import Absent, Table, kind_of, open_table
 from mpad.errors import DataFileError
 from mpad.files.archives import streams, unpacked
 from mpad.files.atomic import replacing
-from mpad.scale.answers import Answerer
-from mpad.scale.predictor import arrow_columns, arrow_fields, as_filled
+from mpad.scale.columns import ColumnPredictor
+from mpad.scale.predictor import arrow_fields, fill_missing, predict_arrow
 
-ROWS = 2048  # that are answered together
-_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # of a row group that is written: whichever comes first
-_KEY = b"mpad"  # of the schema's metadata: what the file was made from
-_OF_STRINGS = (".csv", ".tsv", ".tab", ".txt")
+ROWS = 2048  # per batch
+_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # per row group; the smaller limit applies
+_KEY = b"mpad"  # metadata entry with the key of the job
+_UNTYPED = (".csv", ".tsv", ".tab", ".txt")
 _READ_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A file that is being read: its columns, and a few thousand rows at a time with their texts."""
+    """Open data file: its schema, and its rows in batches with their texts."""
 
     path: Path
     schema: pyarrow.Schema
     batches: Iterator[tuple[pyarrow.RecordBatch, list[str]]]
-    rows: int | None = None  # where the file says how many there are
+    rows: int | None = None  # if the file states it
 
 
 def open_shard(path: Path, text: str | None) -> Shard:
-    """Open a file; `text` names the column, where a guess would be wrong. Memory does not grow with the file."""
+    """Open a file for streaming; `text` names the text column, None guesses it."""
     if kind_of(path) == ".parquet":
-        return _parquet(path, text)
-    return _table(path, text)
+        return _open_parquet(path, text)
+    return _open_table(path, text)
 
 
-def write_answers(shard: Shard, answerer: Answerer, out: Path, key: str) -> int:
-    """Write the shard's rows with their answers, in their order; how many there were. The file appears when whole."""
-    fields = [*shard.schema, *arrow_fields(answerer, shard.schema.names)]
+def write_predictions(shard: Shard, model: ColumnPredictor, out: Path, key: str) -> int:
+    """Write the rows with their predictions, in order; return their number. The file appears only once complete."""
+    fields = [*shard.schema, *arrow_fields(model, shard.schema.names)]
     schema = pyarrow.schema(fields, {**(shard.schema.metadata or {}), _KEY: key.encode()})
-    rows, held = 0, 0
-    waiting: list[pyarrow.RecordBatch] = []
-    with replacing(out) as beside:
-        with pyarrow.parquet.ParquetWriter(beside, schema) as writer:
+    rows, pending_rows = 0, 0
+    pending: list[pyarrow.RecordBatch] = []
+    with replacing(out) as temporary:
+        with pyarrow.parquet.ParquetWriter(temporary, schema) as writer:
             for batch, texts in shard.batches:
-                arrays = [*batch.columns, *arrow_columns(answerer, texts)]
-                waiting.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
-                rows, held = rows + batch.num_rows, held + batch.num_rows
-                if held >= _GROUP_ROWS or sum(one.nbytes for one in waiting) >= _GROUP_BYTES:
-                    writer.write_table(pyarrow.Table.from_batches(waiting, schema))
-                    waiting, held = [], 0
-            writer.write_table(pyarrow.Table.from_batches(waiting, schema))
+                arrays = [*batch.columns, *predict_arrow(model, texts)]
+                pending.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
+                rows, pending_rows = rows + batch.num_rows, pending_rows + batch.num_rows
+                if pending_rows >= _GROUP_ROWS or sum(one.nbytes for one in pending) >= _GROUP_BYTES:
+                    writer.write_table(pyarrow.Table.from_batches(pending, schema))
+                    pending, pending_rows = [], 0
+            writer.write_table(pyarrow.Table.from_batches(pending, schema))
         if shard.rows is not None and rows != shard.rows:
             raise DataFileError(f"{shard.path}: says that it has {shard.rows:,} rows, but {rows:,} could be read")
     return rows
 
 
 def read_key(out: Path) -> str | None:
-    """What a file says that it was made from; None where it is none of ours."""
+    """Return the job key stored in a file; None if `mpad predict` did not write it."""
     try:
         metadata = pyarrow.parquet.read_schema(out).metadata or {}
     except (pyarrow.ArrowException, OSError):
@@ -73,51 +73,50 @@ def read_key(out: Path) -> str | None:
 
 
 def count_rows(out: Path) -> int:
-    """How many rows a file of ours has."""
+    """Return the number of rows of a Parquet file."""
     return int(pyarrow.parquet.read_metadata(out).num_rows)
 
 
-def _parquet(path: Path, text: str | None) -> Shard:
-    def wrong(error: Exception) -> DataFileError:
-        said = " ".join(str(error).split())[:200]
-        return DataFileError(f"{path}: not a Parquet file that can be read: {said}")
+def _open_parquet(path: Path, text: str | None) -> Shard:
+    def unreadable(error: Exception) -> DataFileError:
+        return DataFileError(f"{path}: not a Parquet file that can be read: {' '.join(str(error).split())[:200]}")
 
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         try:
             with file:
                 for batch in file.iter_batches(ROWS, use_threads=False):
-                    yield batch, as_filled(batch.column(text_at).to_pylist(), schema.names[text_at])
+                    yield batch, fill_missing(batch.column(text_at).to_pylist(), schema.names[text_at])
         except UnicodeDecodeError:
             raise DataFileError(f"{path}: column '{schema.names[text_at]}' holds bytes that are not UTF-8") from None
         except (pyarrow.ArrowException, OSError) as error:
-            raise wrong(error) from None
+            raise unreadable(error) from None
 
     source = path if streams(path) and path.suffix.lower() == ".parquet" else pyarrow.BufferReader(unpacked(path))
     try:
         # without pre-buffering, and with a buffer, pages are read one by one, not whole columns of a row group
         file = pyarrow.parquet.ParquetFile(source, pre_buffer=False, buffer_size=_READ_BUFFER)
     except (pyarrow.ArrowException, OSError) as error:
-        raise wrong(error) from None
+        raise unreadable(error) from None
     schema = file.schema_arrow
     types = {column.name: str(column.type) for column in schema}
     text_at = text_column(Table(path, schema.names, iter(()), "row", types), text)
     return Shard(path, schema, batches(), file.metadata.num_rows)
 
 
-def _table(path: Path, text: str | None) -> Shard:
-    """Rows of CSV, JSON lines and the like, by the rules of `mpad.data.tables`."""
+def _open_table(path: Path, text: str | None) -> Shard:
+    """Open CSV, JSON lines and similar files by the rules of `mpad.data.tables`."""
 
-    def opened() -> Table:
+    def reopen() -> Table:
         return open_table(path, [] if text is None else [text], KNOWN_NAMES, streamed=True)
 
-    table = opened()
+    table = reopen()
     if not table.names:
         return Shard(path, pyarrow.schema([("text", pyarrow.string())]), iter(()))
     text_at = text_column(table, text)
-    if kind_of(path) in _OF_STRINGS:
+    if kind_of(path) in _UNTYPED:
         types: list[Any] = [pyarrow.string()] * len(table.names)
-    else:  # a type is that of all its cells: the file is read twice, which costs little beside answering
-        types, table = _types(table), opened()
+    else:  # the type of a column depends on all its cells, so the file is read twice; prediction takes far longer
+        types, table = _infer_types(table), reopen()
     types[text_at] = pyarrow.string()
     written = [pyarrow.string() if kind is None else kind for kind in types]
     schema = pyarrow.schema(list(zip(table.names, written, strict=True)))
@@ -125,7 +124,7 @@ def _table(path: Path, text: str | None) -> Shard:
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         while chunk := list(islice(table.rows, ROWS)):
             texts = [text_cell(table, number, row[text_at], text_at) for number, row in chunk]
-            columns = _columns(chunk, len(types))
+            columns = _transpose(chunk, len(types))
             columns[text_at] = texts
             try:
                 arrays = [_array(cells, kind) for cells, kind in zip(columns, types, strict=True)]
@@ -136,16 +135,16 @@ def _table(path: Path, text: str | None) -> Shard:
     return Shard(path, schema, batches())
 
 
-def _types(table: Table) -> list[Any]:
-    """The type of each column over all rows; None where its cells have no type in common."""
+def _infer_types(table: Table) -> list[Any]:
+    """Return the type of each column over all rows; None if its cells have no common type."""
     types: list[Any] = [pyarrow.null()] * len(table.names)
     while chunk := list(islice(table.rows, ROWS)):
-        for at, cells in enumerate(_columns(chunk, len(types))):
-            types[at] = None if types[at] is None else _common(types[at], cells)
+        for at, cells in enumerate(_transpose(chunk, len(types))):
+            types[at] = None if types[at] is None else _common_type(types[at], cells)
     return types
 
 
-def _common(kind: Any, cells: Sequence[Any]) -> Any:
+def _common_type(kind: Any, cells: Sequence[Any]) -> Any:
     try:
         parts = [pyarrow.schema([("x", one)]) for one in (kind, pyarrow.array(cells).type)]
         return pyarrow.unify_schemas(parts, promote_options="permissive").field(0).type
@@ -153,15 +152,15 @@ def _common(kind: Any, cells: Sequence[Any]) -> Any:
         return None
 
 
-def _columns(chunk: Iterable[tuple[int, Sequence[Any]]], n: int) -> list[Sequence[Any]]:
+def _transpose(chunk: Iterable[tuple[int, Sequence[Any]]], n: int) -> list[Sequence[Any]]:
     return [[None if isinstance(row[at], Absent) else row[at] for _, row in chunk] for at in range(n)]
 
 
 def _array(cells: Sequence[Any], kind: Any) -> Any:
-    """Cells as a column; as JSON where they have no type in common."""
+    """Return cells as an array, encoded as JSON if they have no common type."""
     if kind is None:
         return pyarrow.array([None if cell is None else json.dumps(cell, default=str) for cell in cells], "string")
     try:
         return pyarrow.array(cells, kind)
-    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot write
+    except UnicodeEncodeError:  # a lone surrogate
         return pyarrow.array([cell.encode("utf-8", "replace").decode() for cell in cells], kind)
