@@ -397,7 +397,7 @@ def test_report_is_one_page(model, data, tmp_path):
     done = mpad("report", model, tmp_path / "d.csv", "--out", out, "--against", tmp_path / "d.csv")
     assert f"wrote {out} (42 documents)" in done.stderr
     page = out.read_text()
-    for said in ("Each class", "Confusions", "Expected calibration error", "What speaks for each class", "Drift"):
+    for said in ("Each class", "Confusions", "Expected calibration error", "Top features per class", "Drift"):
         assert said in page
     assert "mistakes, and why" in page and "unseen" in page, "an unknown label is a mistake"
     assert "<script" not in page and "http" not in page.replace("http://www.w3.org/2000/svg", "")

@@ -272,12 +272,12 @@ def _judge(classifier: Any, documents: Documents, classes: list[str]) -> _Judged
 def _behave(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:
     """Print the share of minimal pairs that a sentiment model gets right."""
     from mpad.errors import InputError
-    from mpad.evaluate.behavior import check_behaviour
+    from mpad.evaluate.behavior import check_behavior
     from mpad.paper import zoo
 
     classifier = zoo.load(model, device, tokenizer)
     if not hasattr(classifier, "predict_proba"):
         raise InputError(f"{model}: gives no probabilities, which --behaviour compares")
-    rows = check_behaviour(list(classifier.classes_), classifier.predict_proba, positive)
+    rows = check_behavior(list(classifier.classes_), classifier.predict_proba, positive)
     columns = ["pairs of sentences", "number", "right", "low (95 %)", "high (95 %)"]
     print_rows(columns, [[row.category, row.pairs, *row.interval] for row in rows], form)

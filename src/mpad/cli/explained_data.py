@@ -57,10 +57,10 @@ def check(model: "DocumentModel", texts: list[str], method: str | None, unit: st
 def corpus(model: "DocumentModel", texts: list[str], method: str, json: bool) -> None:
     """Print what speaks for each class."""
     from mpad.cli.progress import document_bar
-    from mpad.explain.corpus import corpus_view
+    from mpad.explain.corpus import class_features
 
     with document_bar(len(texts), "explaining") as done:
-        result = corpus_view(model, texts, method, done=done)
+        result = class_features(model, texts, method, done=done)
     if json:
         plain: list[dict[str, Any]] = [{**asdict(one), "label": str(one.label)} for one in result]
         typer.echo(as_json(plain))
