@@ -175,8 +175,8 @@ def test_a_killed_worker_costs_nothing(model, tmp_path, fruit_corpus, monkeypatc
     for k in range(4):
         pq.write_table(pa.table({"text": texts}), tmp_path / "in" / f"{k}.parquet")
     tasks, job = make_tasks(str(tmp_path / "in"), tmp_path / "out"), make_job(model, None, PredictOptions(), None)
-    killed, rounds, begin = [], [], pool._round
-    monkeypatch.setattr(pool, "_round", lambda *work: rounds.append(work) or begin(*work))
+    killed, rounds, begin = [], [], pool._run_until_kill
+    monkeypatch.setattr(pool, "_run_until_kill", lambda *work: rounds.append(work) or begin(*work))
 
     def kill():
         """Kill a worker as soon as one writes."""

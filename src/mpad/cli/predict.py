@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad.cli.engine import Address, Engine, EngineOption
-from mpad.cli.inputs import Force, ModelFolder, OwnTokenizer, TextColumn, one_column, remembered_columns, rows_of
+from mpad.cli.inputs import (
+    Address,
+    Engine,
+    EngineOption,
+    Force,
+    ModelFolder,
+    OwnTokenizer,
+    TextColumn,
+    one_column,
+    open_rows,
+    remembered_columns,
+)
 from mpad.cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
 from mpad.data.readers import ReadColumns, choose_columns
 from mpad.errors import InputError, StoreError
@@ -26,14 +36,14 @@ def run(
     data: Annotated[
         str,
         typer.Argument(
-            help="A data file, a document in quotes, or - for standard input, one document per line; with OUT, also a "
-            "pattern in quotes or a folder of data files."
+            help="Data file, quoted document, or - for standard input, one document per line; with OUT, also a quoted "
+            "pattern or a folder of data files."
         ),
     ] = "-",
     out: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder for a Parquet file per file of DATA; or a file, as with --out.", show_default=False
+            help="Folder for one Parquet file per file of DATA; or a file, as with --out.", show_default=False
         ),
     ] = None,
     out_file: OutFile = None,
@@ -41,24 +51,25 @@ def run(
     spreadsheet: Spreadsheet = False,
     text: TextColumn = None,
     form: FormatOption = Format.table,
-    proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="Print that many of the likeliest classes.")] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="Add this many of the most probable classes.")] = None,
     reject_below: Annotated[
-        float | None, typer.Option(min=0, max=1, help="No label where its probability is below that.")
+        float | None, typer.Option(min=0, max=1, help="Leave the label empty if its probability is below this value.")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Of many labels, give those above that, not above their own.")
+        float | None,
+        typer.Option(min=0, max=1, help="Multi-label: one threshold for all labels instead of the fitted ones."),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu answers by NumPy alone; cuda or auto wait for torch.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device: cpu predicts with NumPy; cuda and auto import torch.")] = "cpu",
     tokenizer: OwnTokenizer = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="With OUT: processes, one file each at a time. As many as cores if not given."),
+        typer.Option(min=1, help="With OUT: processes, with one file each at a time; by default one per core."),
     ] = None,
     engine: EngineOption = Engine.local,
     address: Address = None,
 ) -> None:
-    """Label documents: one row each, in their order. As CSV or JSON lines, with all columns that they came with.
+    """Predict the labels of documents, one row per document, in order. CSV and JSON lines keep all input columns.
 
     Example: `mpad predict my-model new.csv --out labels.csv`
 
@@ -70,12 +81,12 @@ def run(
 
     Example: `mpad predict my-model new.csv --top 3`
 
-    Example: `mpad predict my-model 'in/*.parquet' answers --workers 8`
+    Example: `mpad predict my-model 'in/*.parquet' predictions --workers 8`
 
-    Example: `mpad predict my-model 'in/*.parquet' answers --engine ray --address 10.0.0.1:6379`
+    Example: `mpad predict my-model 'in/*.parquet' predictions --engine ray --address 10.0.0.1:6379`
 
-    Into a folder, each file is streamed, and its answers appear when they are whole; the same command again skips files
-    that are done by the same model with the same settings. Files that cannot be read are named, and the others done.
+    With a folder OUT, each file is streamed, and its output appears once complete. The same command skips files already
+    predicted by the same model with the same settings. Unreadable files are reported, and the others predicted.
     """
     from mpad.scale.columns import PredictOptions, load_column_predictor
     from mpad.scale.predictor import unique_column
@@ -96,15 +107,15 @@ def run(
         return
     if workers is not None or engine is not Engine.local or address is not None:
         raise InputError("--workers, --engine and --address need a folder to write to: mpad predict MODEL DATA OUT")
-    stream = rows_of(data, text, remembered)
+    stream = open_rows(data, text, remembered)
     predictor = load_column_predictor(model, options, device, tokenizer)
     at, whole = stream.text_at, form is not Format.table or out_file is not None
     added = [unique_column(name, stream.names if whole else ()) for name in predictor.fields]
 
     def predict_rows() -> Iterator[list[Any]]:
-        from mpad.cli.progress import watched
+        from mpad.cli.progress import track_chunks
 
-        for chunk in watched(stream.chunks, stream.total):
+        for chunk in track_chunks(stream.chunks, stream.total):
             columns = predictor.predict([str(row[at]) for row in chunk])
             if predictor.many and not as_lists:
                 columns[0] = [", ".join(labels) for labels in columns[0]]
@@ -185,4 +196,4 @@ def _predict_files(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Ta
                 typer.echo(f"mpad: {printable(' '.join(outcome.error.split()))}", err=True)
     typer.echo(f"{len(left) - failed:,} files with {rows:,} rows written to {folder}", err=True)
     if failed:
-        raise InputError(f"{failed:,} of {len(tasks):,} files could not be scored; put them right and run this again")
+        raise InputError(f"{failed:,} of {len(tasks):,} files could not be scored; fix them and run this again")
