@@ -212,7 +212,7 @@ def test_what_cannot_be_explained_is_told(data, tmp_path):
         "1",
     )
     told = mpad("explain", tmp_path / "dan", "an apple", check=False)
-    assert told.returncode == 1 and "by attention alone so far" in told.stderr
+    assert told.returncode == 1 and "by attention only" in told.stderr
     told = mpad("explain", tmp_path / "dan", "an apple", "--method", "attention", check=False)
     assert told.returncode == 1 and "a 'dan' has no attention to show" in told.stderr
 

@@ -227,14 +227,14 @@ def test_a_model_that_disappears_is_one_line(model, shards, tmp_path):
 
 def test_nothing_is_written_over_that_is_not_ours_or_is_to_be_read(model, shards, tmp_path):
     folder, _ = shards
-    with pytest.raises(InputError, match="is to be read and cannot be written too"):
+    with pytest.raises(InputError, match="is an input file and cannot be overwritten"):
         make_tasks(f"{folder}/a.parquet", folder)
     (tmp_path / "out").mkdir()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "out" / "a.parquet")
     with pytest.raises(InputError, match="mpad predict did not write it"):
         make_tasks(f"{folder}/a.parquet", tmp_path / "out")
     (folder / "a.csv").write_text("text\na\n")
-    with pytest.raises(InputError, match=r"a.csv and of .*a.parquet would both be"):
+    with pytest.raises(InputError, match=r"a.csv and .*a.parquet would both be"):
         make_tasks(f"{folder}/a.*", tmp_path / "other")
     with pytest.raises(DataFileError, match="no file has a name like that"):
         make_tasks(f"{folder}/*.nothing", tmp_path / "other")

@@ -29,22 +29,22 @@ class LabelScores:
 
     names: list[str]  # labels of the model, then labels unknown to it, which are always missed
     truth: NDArray[np.bool_]  # (documents, labels)
-    given: NDArray[np.bool_]  # (documents, labels)
+    predicted: NDArray[np.bool_]  # (documents, labels)
 
     @cached_property
     def right(self) -> NDArray[np.int64]:
         """True positives: (labels,)."""
-        return np.asarray((self.truth & self.given).sum(0))
+        return np.asarray((self.truth & self.predicted).sum(0))
 
     @cached_property
     def missed(self) -> NDArray[np.int64]:
         """False negatives: (labels,)."""
-        return np.asarray((self.truth & ~self.given).sum(0))
+        return np.asarray((self.truth & ~self.predicted).sum(0))
 
     @cached_property
     def wrong(self) -> NDArray[np.int64]:
         """False positives: (labels,)."""
-        return np.asarray((~self.truth & self.given).sum(0))
+        return np.asarray((~self.truth & self.predicted).sum(0))
 
     @property
     def precision(self) -> NDArray[np.float64]:
@@ -97,12 +97,12 @@ class LabelScores:
     @property
     def exact(self) -> Share:
         """Share of documents that are right in all labels."""
-        return wilson(int((self.truth == self.given).all(1).sum()), len(self.truth))
+        return wilson(int((self.truth == self.predicted).all(1).sum()), len(self.truth))
 
     def _margin(self, labels: NDArray[np.bool_], pooled: bool) -> float:
         """Return the half-width of the 95 % interval of an F1, a ratio of sums over documents, by the delta method."""
-        above = 2.0 * (self.truth & self.given)[:, labels]
-        below = above + (self.truth ^ self.given)[:, labels]
+        above = 2.0 * (self.truth & self.predicted)[:, labels]
+        below = above + (self.truth ^ self.predicted)[:, labels]
         if pooled:
             above, below = above.sum(1, keepdims=True), below.sum(1, keepdims=True)
         ratio, total = _ratio(above.sum(0), below.sum(0)), np.maximum(below.sum(0), 1)
@@ -117,7 +117,7 @@ def _ratio(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(above / np.maximum(below, 1), np.float64)
 
 
-def score_labels(labels: Labels, truth: Sequence[Any], given: NDArray[Any]) -> LabelScores:
+def score_labels(labels: Labels, truth: Sequence[Any], indicators: NDArray[Any]) -> LabelScores:
     """Return the scores of predicted indicators, (n, n_classes), against a list of true labels per document."""
     names, lists = [str(name) for name in labels.classes], as_lists(truth)
     names += sorted({name for own in lists for name in own} - set(names))
@@ -125,7 +125,7 @@ def score_labels(labels: Labels, truth: Sequence[Any], given: NDArray[Any]) -> L
     true, predicted = np.zeros((2, len(lists), len(names)), bool)
     for row, own in enumerate(lists):
         true[row, [place[name] for name in own]] = True
-    predicted[:, : len(labels)] = given
+    predicted[:, : len(labels)] = indicators
     return LabelScores(names, true, predicted)
 
 

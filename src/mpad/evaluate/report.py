@@ -172,9 +172,9 @@ def _confusions(results: _Evaluation) -> str:
 
 def _calibration(results: _Evaluation) -> str:
     calibration = Calibration(results.probabilities.max(1), results.right)
-    shares, surest = calibration.coverage()
+    shares, accuracies = calibration.coverage()
     rows = "".join(
-        f"<tr><td class='number'>{100 * shares[k]:.0f} %</td><td class='number'>{100 * surest[k]:.1f} %</td></tr>"
+        f"<tr><td class='number'>{100 * shares[k]:.0f} %</td><td class='number'>{100 * accuracies[k]:.1f} %</td></tr>"
         for k in (1, 4, 9, 14, 19)
     )
     return (
@@ -281,16 +281,18 @@ def _multilabel_mistakes(
 ) -> Iterator[str]:
     """Yield the most confident mistake of each document, most confident first: a wrongly given or missed label."""
     n_known = len(model.labels)
-    given, wrong = scores.given[:, :n_known], (scores.given ^ scores.truth)[:, :n_known]
-    confidence = np.where(wrong, np.where(given, probabilities, 1 - probabilities), -1.0)
+    predicted, wrong = scores.predicted[:, :n_known], (scores.predicted ^ scores.truth)[:, :n_known]
+    confidence = np.where(wrong, np.where(predicted, probabilities, 1 - probabilities), -1.0)
     worst = confidence.argmax(1)
     for k in sorted(np.flatnonzero(wrong.any(1)).tolist(), key=lambda k: -confidence[k, worst[k]])[:most]:
         column = int(worst[k])
-        error = f"{'wrongly given' if given[k, column] else 'missed'} ({100 * confidence[k, column]:.0f} % confident)"
+        error = (
+            f"{'wrongly given' if predicted[k, column] else 'missed'} ({100 * confidence[k, column]:.0f} % confident)"
+        )
         yield (
             f"<div class='mistake'><p><b>{escape(scores.names[column])}</b>, {error}, document {k + 1}; "
             f"it has {_join_labels(scores, scores.truth[k])}, and was given "
-            f"{_join_labels(scores, scores.given[k])}</p>"
+            f"{_join_labels(scores, scores.predicted[k])}</p>"
             f"{to_fragment(explain(model, texts[k], model.labels.classes[column]), graph=False)}</div>"
         )
 

@@ -160,7 +160,7 @@ def _split_documents(X: Sequence[str], y: Any) -> Comparison:
     texts, truth = as_examples(X, y)
     labels = learn_labels(truth)
     if labels.multilabel:
-        raise InputError("tuning is for one label a document")
+        raise InputError("tuning is for single-label data")
     targets = labels.encode(truth)
     training, test = hold_out(targets, _TEST_SHARE, 0, groups=text_groups(texts))
     if not len(test):

@@ -61,7 +61,7 @@ def explain(
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
     if not isinstance(model, DocumentModel):
         if method != "attention":
-            raise InputError(f"a '{model.kind}' can be explained by attention alone so far: method='attention'")
+            raise InputError(f"a '{model.kind}' can be explained by attention only: method='attention'")
         return explain_by_attention(model, text, None if label is None else _find_column(model, label))
     document = trace_document(model, text, without)
     output = model.answer(document.graphs)

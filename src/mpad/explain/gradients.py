@@ -37,7 +37,7 @@ def gradient_weights(document: TracedDocument, column: int) -> PartWeights:
     words, potentials = ((part / occurrences)[document.node_of] for part in (nodes.weights, nodes.potentials))
     sentences = np.bincount(document.sentence_of, words, minlength=document.n_sentences).astype(float)
     worst = max(gap, edge_gap)
-    note = f"the weights miss what they should add up to by {worst:.2f}" if worst > _GAP else ""
+    note = f"the weights miss their expected sum by {worst:.2f}" if worst > _GAP else ""
     if document.model.potentials is None:
         return PartWeights(words, edges.weights, sentences, note, growth=nodes.whole)
     return PartWeights(words, edges.weights, sentences, note, potentials, edges.potentials, nodes.whole)

@@ -39,7 +39,7 @@ class Drawing:
         """Remark on the words that were left out; empty if all are drawn."""
         if len(self.nodes) == self.n_words:
             return ""
-        return f"drawn: the {len(self.nodes)} of {self.n_words:,} words that weigh most, alone or in pairs"
+        return f"drawn: the {len(self.nodes)} of {self.n_words:,} words with the largest weights, alone or in pairs"
 
 
 def draw(explanation: Explanation, most: int = MAX_NODES) -> Drawing:

@@ -28,7 +28,7 @@ def occlusion_weights(
     if len(words) > limit or len(edges) > limit:
         note = (
             f"a long document: only the {limit:,} words, pairs and sentences with most attention "
-            "were taken out in turn; the others carry 0"
+            "were removed in turn; the others have weight 0"
         )
     return PartWeights(words.spread(falls[0]), falls[1], falls[2], note)
 

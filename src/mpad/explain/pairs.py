@@ -52,9 +52,9 @@ def pair_share(model: DocumentModel, texts: Sequence[str]) -> PairShare:
 
     """
     if model.labels.multilabel or len(model.labels) < 2:
-        raise InputError("what pairs carry is measured for models of one label a document, of at least two classes")
+        raise InputError("the share of pairs is measured for single-label models of at least two classes")
     if not len(texts):
-        raise InputError("what pairs carry is measured on at least one document")
+        raise InputError("the share of pairs is measured on at least one document")
     network_only = replace(model, potentials=None)
     leads, linear, changed = np.zeros((2, 2)), np.zeros(2), 0
     for graphs in model.packs(texts):

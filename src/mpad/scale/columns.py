@@ -52,9 +52,9 @@ class ColumnPredictor:
 
     def __post_init__(self) -> None:
         if self.options.threshold is not None and not self.many:
-            raise InputError("threshold is for many labels a document, this model gives one: use reject_below")
+            raise InputError("threshold is for multi-label models, this model gives one: use reject_below")
         if self.options.reject_below is not None and self.many:
-            raise InputError("reject_below is for one label a document, this model gives many: use threshold")
+            raise InputError("reject_below is for single-label models, this model gives many: use threshold")
 
     @property
     def fields(self) -> dict[str, Kind]:

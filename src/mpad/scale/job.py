@@ -121,12 +121,10 @@ def _check_conflicts(tasks: Sequence[Task]) -> None:
     first: dict[Path, Path] = {}
     for task in tasks:
         if task.out.resolve() in sources:
-            raise InputError(f"{task.out} is to be read and cannot be written too; choose another folder for answers")
+            raise InputError(f"{task.out} is an input file and cannot be overwritten; choose another output folder")
         other = first.setdefault(task.out, task.source)
         if other != task.source:
-            raise InputError(
-                f"the answers of {other} and of {task.source} would both be {task.out}; score them into two folders"
-            )
+            raise InputError(f"{other} and {task.source} would both be written to {task.out}; use two output folders")
 
 
 def _is_data(file: Path) -> bool:

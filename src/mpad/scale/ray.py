@@ -55,7 +55,7 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
             yield ray
     except (ConnectionError, ray.exceptions.RayError) as error:
         message = " ".join(str(error).split())[:200] or type(error).__name__
-        raise EngineError(f"Ray, {address}: {message}; what is done stays, run this again") from None
+        raise EngineError(f"Ray, {address}: {message}; finished files are kept, run this again") from None
     finally:
         ended.set()
         if started:
@@ -95,7 +95,7 @@ if sys.stdin.read() != "done":
 
 
 def _loss_message(address: str) -> str:
-    return f"mpad: Ray, {address}: the cluster is gone; what is done stays, run this again\n"
+    return f"mpad: Ray, {address}: the cluster is gone; finished files are kept, run this again\n"
 
 
 def _check_reachable(address: str) -> None:

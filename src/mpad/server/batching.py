@@ -57,7 +57,7 @@ class Batcher:
                     else:
                         predictions = await loop.run_in_executor(self._thread, self.model.predict, texts)
                 except Exception as error:  # reported to every waiting client; the next pass still runs
-                    if len(batch) > 1:  # one request may spoil the batch: retry each alone
+                    if len(batch) > 1:  # one bad request fails the whole batch: retry each alone
                         self._n_queued += len(texts)
                         retries += batch
                     elif not batch[0].result.done():
