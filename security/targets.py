@@ -240,11 +240,11 @@ async def _asked(app: Any, path: str, body: bytes) -> tuple[int, bytes]:
 @cache
 def _app() -> tuple[Any, asyncio.AbstractEventLoop]:
     from mpad.server.app import make_app
-    from mpad.server.models import Served
+    from mpad.server.models import LoadedModel
 
     folder = Path(tempfile.mkdtemp()) / "model"
     small_model().save(folder)
-    return make_app({"m": Served("m", folder)}, log=None), asyncio.new_event_loop()
+    return make_app({"m": LoadedModel("m", folder)}, log=None), asyncio.new_event_loop()
 
 
 @cache

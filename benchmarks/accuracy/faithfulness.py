@@ -24,9 +24,9 @@ from benchmarks import results
 from benchmarks.accuracy.faithfulness_page import page
 from mpad import MPADClassifier, load_dataset
 from mpad.errors import MPADError
+from mpad.explain.document import EDGE, SENTENCE, UNITS
 from mpad.explain.faithfulness import measure
 from mpad.explain.pairs import pair_share
-from mpad.explain.units import EDGE, SENTENCE, UNITS
 from mpad.paper.experiments.provenance import device_name, digest, versions
 from mpad.paper.experiments.splits import split
 from mpad.pipeline.document_model import DocumentModel

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks import results
 from mpad import MPADClassifier, load_dataset
-from mpad.evaluate.behavior import check_behaviour
+from mpad.evaluate.behavior import check_behavior
 from mpad.export.check import check_model, check_onnx
 from mpad.export.int8_folder import export_int8
 from mpad.export.onnx_folder import export_onnx
@@ -39,7 +39,7 @@ def pairs() -> Iterator[dict[str, Any]]:
     for name in ("mpad", "linear-stack"):
         options = {"random_state": 0, "device": "cpu"} if name == "mpad" else {}
         model = zoo.make(name, **options).fit(texts, labels)
-        for one in check_behaviour(list(model.classes_), model.predict_proba):
+        for one in check_behavior(list(model.classes_), model.predict_proba):
             yield {"model": name, **asdict(one), "low": one.interval.low, "high": one.interval.high}
 
 

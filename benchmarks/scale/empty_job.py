@@ -18,7 +18,7 @@ _STARTED = time.time(), time.process_time()
 def main() -> None:
     """Run the job, and print its marks."""
     from benchmarks.processes import sample
-    from mpad.scale.answers import Asked
+    from mpad.scale.columns import PredictOptions
     from mpad.scale.job import make_job, make_tasks
 
     name, model, data, out = sys.argv[1:]
@@ -29,7 +29,7 @@ def main() -> None:
         sample(tree)
         marks.append((what, time.time(), time.process_time(), tree))
 
-    plain = make_job(Path(model), None, Asked(), None)
+    plain = make_job(Path(model), None, PredictOptions(), None)
     tasks = make_tasks(data, Path(out))
     from benchmarks.scale.noting_job import NOTES, NotingJob
 

@@ -26,7 +26,7 @@ from mpad import inference
 from mpad.data.streams import Columns, Piece
 from mpad.graph.build import GraphConfig
 from mpad.scale import job as jobs
-from mpad.scale.answers import Asked
+from mpad.scale.columns import PredictOptions
 from mpad.scale.job import Task
 from mpad.scale.shards import open_shard
 from mpad.text.tokenizer import as_tokenizer
@@ -45,7 +45,7 @@ def measure(model: Path, data: Path) -> dict[str, Any]:
         out = Path(folder) / "out.parquet"
         few = Path(folder) / "few.parquet"
         pyarrow.parquet.write_table(pyarrow.parquet.read_table(data).slice(0, 1), few)
-        job = jobs.make_job(model, None, Asked(), None)
+        job = jobs.make_job(model, None, PredictOptions(), None)
         first = score(job, data, out)[1]  # which works out what is known of each word from then on
         rounds: list[dict[str, float]] = []
         whole: list[tuple[float, float]] = []
@@ -167,7 +167,7 @@ def _at_once(model: Path, data: Path, processes: int) -> float:
 
 
 def _beside(model: Path, data: Path) -> None:
-    job = jobs.make_job(model, None, Asked(), None)
+    job = jobs.make_job(model, None, PredictOptions(), None)
     rows, total = 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.parquet"

@@ -212,7 +212,7 @@ def test_what_cannot_be_explained_is_told(data, tmp_path):
         "1",
     )
     told = mpad("explain", tmp_path / "dan", "an apple", check=False)
-    assert told.returncode == 1 and "by attention alone so far" in told.stderr
+    assert told.returncode == 1 and "by attention only" in told.stderr
     told = mpad("explain", tmp_path / "dan", "an apple", "--method", "attention", check=False)
     assert told.returncode == 1 and "a 'dan' has no attention to show" in told.stderr
 
@@ -234,7 +234,7 @@ def test_large_files_are_evaluated_as_they_are_read(model, data, monkeypatch):
     whole = runner.invoke(app, arguments).stdout
     monkeypatch.setattr("mpad.cli.streamed._LARGE", 0)
     monkeypatch.setattr("mpad.data.streams.CHUNK", 50)
-    monkeypatch.setattr("mpad.cli.evaluate.labelled", None)
+    monkeypatch.setattr("mpad.cli.evaluate.read_labeled", None)
     assert runner.invoke(app, arguments).stdout == whole and "accuracy" in whole
 
 
@@ -326,7 +326,7 @@ def test_corrections_of_many_labels_win(tagged, tmp_path):
     (tmp_path / "lists.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "corrections.csv").write_text(f'text,label\n"{text}",tool;long\n')
     refused = mpad("fit", tmp_path / "lists.jsonl", *options, check=False)
-    assert "--separator says what stands between those of --add" in refused.stderr
+    assert "give the separator of those in --add by --separator" in refused.stderr
 
 
 def test_many_labels_compared(tagged):
@@ -349,10 +349,10 @@ def test_corrections_win(model, data, tmp_path):
     (tmp_path / "corrections.csv").write_text(f'text,label\n"{text[0]}",tool\na brand new gadget,tool\n')
     done = fit_once(data, tmp_path / "m", "--add", tmp_path / "corrections.csv")
     assert "1 labels corrected, 1 documents added" in done.stderr and "121 documents" in done.stderr
-    assert "goes on" not in done.stderr
+    assert "continues" not in done.stderr
     again = fit_once(data, tmp_path / "m", "--add", tmp_path / "corrections.csv")
-    assert f"training goes on from the model in {tmp_path / 'm'}" in again.stderr
-    assert "goes on" not in fit_once(data, tmp_path / "m", "--add", tmp_path / "corrections.csv", "--anew").stderr
+    assert f"training continues from the model in {tmp_path / 'm'}" in again.stderr
+    assert "continues" not in fit_once(data, tmp_path / "m", "--add", tmp_path / "corrections.csv", "--anew").stderr
 
 
 def test_held_out_documents_of_ones_own(data, tmp_path):
@@ -397,7 +397,7 @@ def test_report_is_one_page(model, data, tmp_path):
     done = mpad("report", model, tmp_path / "d.csv", "--out", out, "--against", tmp_path / "d.csv")
     assert f"wrote {out} (42 documents)" in done.stderr
     page = out.read_text()
-    for said in ("Each class", "Confusions", "Expected calibration error", "What speaks for each class", "Drift"):
+    for said in ("Each class", "Confusions", "Expected calibration error", "Top features per class", "Drift"):
         assert said in page
     assert "mistakes, and why" in page and "unseen" in page, "an unknown label is a mistake"
     assert "<script" not in page and "http" not in page.replace("http://www.w3.org/2000/svg", "")

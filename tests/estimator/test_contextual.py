@@ -14,7 +14,7 @@ from mpad.explain.document import trace_document
 from mpad.export.int8_folder import export_int8
 from mpad.export.onnx_folder import export_onnx
 from mpad.pipeline.document_model import DocumentModel
-from mpad.server.models import Served
+from mpad.server.models import LoadedModel
 from mpad.text import contextual
 
 pytest.importorskip("transformers", reason="the extra 'vectors'")
@@ -90,7 +90,7 @@ def test_a_saved_model_answers_the_same(fitted, folder):
         assert np.array_equal(pipeline.predict_proba(NEW), expected)
         assert pipeline.predict_proba([]).shape == (0, 2)
         assert np.array_equal(DocumentModel.of(pipeline).probabilities(NEW), expected)
-    assert np.allclose(Served("m", folder).predict(NEW).probabilities, expected)
+    assert np.allclose(LoadedModel("m", folder).predict(NEW).probabilities, expected)
 
 
 def test_a_model_without_its_transformer_says_so(folder, monkeypatch, tmp_path, reseal):

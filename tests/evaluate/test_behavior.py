@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpad.errors import InputError
-from mpad.evaluate.behavior import CATEGORIES, check_behaviour, minimal_pairs
+from mpad.evaluate.behavior import CATEGORIES, check_behavior, minimal_pairs
 from mpad.evaluate.calibration import Calibration, plot_evaluation
 from mpad.text.tokenizer import KimTokenizer
 
@@ -30,7 +30,7 @@ def bag(texts):
 
 
 def test_a_bag_of_words_fails_where_order_counts():
-    rows = {row.category: row for row in check_behaviour(["neg", "pos"], bag)}
+    rows = {row.category: row for row in check_behavior(["neg", "pos"], bag)}
     assert (
         rows["word order"].right == 0
         and rows["all"].pairs == 200
@@ -42,13 +42,13 @@ def test_the_positive_class_is_said_known_or_asked_for():
     def swapped(texts):
         return bag(texts)[:, ::-1]
 
-    whole = check_behaviour(["neg", "pos"], bag)
-    assert check_behaviour(["pos", "neg"], swapped) == check_behaviour(["x", "y"], bag, "y") == whole
-    assert check_behaviour(["up", "down"], swapped) == whole
+    whole = check_behavior(["neg", "pos"], bag)
+    assert check_behavior(["pos", "neg"], swapped) == check_behavior(["x", "y"], bag, "y") == whole
+    assert check_behavior(["up", "down"], swapped) == whole
     with pytest.raises(InputError, match="this one has 3"):
-        check_behaviour(["a", "b", "c"], bag)
+        check_behavior(["a", "b", "c"], bag)
     with pytest.raises(InputError, match="no class 'z'"):
-        check_behaviour(["x", "y"], bag, "z")
+        check_behavior(["x", "y"], bag, "z")
 
 
 def test_calibration(tmp_path):

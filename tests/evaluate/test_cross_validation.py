@@ -6,7 +6,7 @@ from sklearn.model_selection import KFold
 
 from mpad import MPADClassifier, cross_validate
 from mpad.errors import InputError
-from mpad.evaluate.cross_validation import cross_validate_in_turn, never_tested
+from mpad.evaluate.cross_validation import cross_validate_in_turn, vector_rows
 
 
 def quick(**options):
@@ -108,8 +108,8 @@ def test_results_come_as_soon_as_they_are_there(fruit_corpus, batch_size, togeth
 
 def test_vectors_are_not_learnt_from_test_documents():
     folds = [(np.array([0, 1]), None, np.array([2])), (np.array([0, 2]), None, np.array([1]))]
-    assert never_tested(4, folds).tolist() == [0, 3]
-    assert never_tested(2, [(np.array([1]), None, np.array([0])), (np.array([0]), None, np.array([1]))]).tolist() == [
+    assert vector_rows(4, folds).tolist() == [0, 3]
+    assert vector_rows(2, [(np.array([1]), None, np.array([0])), (np.array([0]), None, np.array([1]))]).tolist() == [
         0,
         1,
     ]

@@ -26,11 +26,11 @@ def test_worked_out_by_hand():
 
 def test_it_is_what_scikit_learn_says():
     scores = drawn(300)
-    precision, recall, f1, support = precision_recall_fscore_support(scores.truth, scores.given)
+    precision, recall, f1, support = precision_recall_fscore_support(scores.truth, scores.predicted)
     assert np.allclose(scores.precision, precision) and np.allclose(scores.recall, recall)
     assert np.allclose(scores.f1, f1) and (scores.right + scores.missed).tolist() == support.tolist()
     for average, measured in (("micro", scores.micro_f1), ("macro", scores.macro_f1)):
-        assert measured.value == pytest.approx(f1_score(scores.truth, scores.given, average=average))
+        assert measured.value == pytest.approx(f1_score(scores.truth, scores.predicted, average=average))
 
 
 @pytest.mark.parametrize("which", ["micro_f1", "macro_f1"])
@@ -39,7 +39,7 @@ def test_intervals_are_as_wide_as_those_of_the_bootstrap(which):
     values = []
     for _ in range(400):
         rows = generator.integers(0, 400, 400)
-        values.append(getattr(LabelScores(scores.names, scores.truth[rows], scores.given[rows]), which).value)
+        values.append(getattr(LabelScores(scores.names, scores.truth[rows], scores.predicted[rows]), which).value)
     assert getattr(scores, which).margin == pytest.approx(1.96 * np.std(values), rel=0.15)
 
 

@@ -41,7 +41,7 @@ def test_many_labels_have_a_table_of_right_missed_and_wrongly_given(many):
 def test_what_speaks_for_each_label_is_named(many):
     model, texts, tags = many
     page = make_report(model.model_, texts, tags, model.card_, "tickets", mistakes=0)
-    telling = page[page.index("What speaks for each class") :]
+    telling = page[page.index("Top features per class") :]
     assert re.search("<b>fruit</b></td><td>[^<]*(plum|apple|pear)", telling)
     assert re.search("<b>tool</b></td><td>[^<]*(saw|drill|hammer)", telling) and "mistakes" not in telling
 

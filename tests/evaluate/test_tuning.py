@@ -37,7 +37,9 @@ def test_what_cannot_be_tuned(fruit_corpus):
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_command_saves_the_best(fruit_corpus, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(tuning, "_suggest", lambda trial: {"hidden": trial.suggest_categorical("hidden", [16])})
+    monkeypatch.setattr(
+        tuning, "_suggest_settings", lambda trial: {"hidden": trial.suggest_categorical("hidden", [16])}
+    )
     file = tmp_path / "d.csv"
     rows = "".join(f'"{text}",{label}\n' for text, label in zip(*fruit_corpus, strict=True))
     file.write_text(f"text,label\n{rows}")

@@ -2,13 +2,13 @@ import pytest
 
 from mpad.errors import InputError
 from mpad.explain import Explanation, SentenceWeight, WordWeight
-from mpad.explain.corpus import corpus_view
+from mpad.explain.corpus import class_features
 from mpad.explain.drift import drift
 
 
 def test_telling_words_of_each_class(fitted_flat, fruit_corpus):
     done = []
-    fruit, tool = corpus_view(fitted_flat.model_, fruit_corpus[0][:60], "gradients", done=lambda: done.append(1))
+    fruit, tool = class_features(fitted_flat.model_, fruit_corpus[0][:60], "gradients", done=lambda: done.append(1))
     assert fruit.label == "fruit" and {word.text for word in fruit.words[:3]} == {"apple", "pear", "plum"}
     assert {word.text for word in tool.words[:3]} == {"hammer", "saw", "drill"}
     assert fruit.documents + tool.documents == len(done) == 60

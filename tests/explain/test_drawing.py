@@ -3,7 +3,7 @@ import pytest
 
 from mpad.explain import EdgeWeight, Explanation, WordWeight
 from mpad.explain.graph_svg import to_svg
-from mpad.explain.layout import MOST_NODES, draw
+from mpad.explain.layout import MAX_NODES, draw
 
 
 def chain(n):
@@ -38,8 +38,8 @@ def test_hardly_any_words(n):
 
 def test_of_many_words_the_strongest_are_drawn_and_it_says_so():
     drawing = draw(chain(500))
-    assert len(drawing.nodes) == MOST_NODES and drawing.nodes[-1].word == "w499"
-    assert f"{MOST_NODES} of 500 words" in drawing.note
+    assert len(drawing.nodes) == MAX_NODES and drawing.nodes[-1].word == "w499"
+    assert f"{MAX_NODES} of 500 words" in drawing.note
 
 
 def test_the_svg_marks_direction_width_and_sign():

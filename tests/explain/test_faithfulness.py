@@ -3,11 +3,9 @@ import pytest
 
 from mpad.errors import InputError
 from mpad.explain import explain, faithfulness
-from mpad.explain.document import trace_document
+from mpad.explain.document import UNITS, Parts, PartWeights, trace_document
 from mpad.explain.faithfulness import RANDOM, SHARES, best, mean_and_error, measure
 from mpad.explain.occlusion import log_odds
-from mpad.explain.units import UNITS, Parts
-from mpad.explain.weights import PartWeights
 from mpad.graph import GraphConfig, build_graphs
 
 REPEATED = "plum and plum, but not a saw"

@@ -118,7 +118,7 @@ def test_what_does_not_add_up_is_said(fitted_flat, monkeypatch):
 
     monkeypatch.setattr(gradients, "_POINTS", (1,))
     monkeypatch.setattr(gradients, "_GAP", 1e-9)
-    assert "miss what they should add up to" in fitted_flat.explain(TEXT, method="gradients").note
+    assert "miss their expected sum" in fitted_flat.explain(TEXT, method="gradients").note
 
 
 def test_explaining_leaves_the_model_alone_meanwhile(fitted_flat):

@@ -20,5 +20,5 @@ def test_hn_att_shows_where_it_looked_at_both_levels(fruit_corpus):
         assert sum(own) == pytest.approx(sentence.weight)
     assert found.label == model.predict([text])[0] and model.explain(text, label="tool").label == "tool"
     assert model.explain("").words == () and "pear" in found.to_html()
-    with pytest.raises(InputError, match="by attention alone"):
+    with pytest.raises(InputError, match="by attention only"):
         model.explain(text, method="occlusion")

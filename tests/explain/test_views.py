@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from mpad.explain import EdgeWeight, Explanation, WordWeight
-from mpad.explain.colour import AGAINST, FOR, mixed, strength
 from mpad.explain.figure import _reads_right_to_left
-from mpad.explain.terminal import as_text, coloured_text, show
+from mpad.explain.layout import OPPOSES, SUPPORTS, blend_color, scale_weight
+from mpad.explain.terminal import as_text, colored_text, show
 
 NASTY = "<script>alert('x')</script> a [bold]plum[/bold] & \"quotes\" مرحبا 😀"
 
@@ -45,17 +45,17 @@ def test_the_terminal_shows_text_and_weights(fitted_flat):
 
 
 def test_a_long_document_is_cut_in_the_terminal(fitted_flat):
-    shown = coloured_text(fitted_flat.explain("the of " * 3000 + "apple " + "to a " * 3000, method="occlusion")).plain
+    shown = colored_text(fitted_flat.explain("the of " * 3000 + "apple " + "to a " * 3000, method="occlusion")).plain
     assert "apple" in shown and "of 12,001 words" in shown and len(shown) < 20_000
 
 
 def test_colours_follow_the_sign():
     words = WordWeight("good", 0, 4, 0, 2.0), WordWeight("bad", 5, 8, 0, -2.0)
     explanation = Explanation("good bad", "y", "y", {"y": 1.0}, "occlusion", words, (), ())
-    spans = coloured_text(explanation).spans
-    hexes = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in (FOR, AGAINST)]
+    spans = colored_text(explanation).spans
+    hexes = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in (SUPPORTS, OPPOSES)]
     assert [colour in str(span.style) for colour, span in zip(hexes, spans, strict=True)] == [True, True]
-    assert strength(1, 0) == 0 and mixed(0.0, (1, 2, 3)) == (1, 2, 3)
+    assert scale_weight(1, 0) == 0 and blend_color(0.0, (1, 2, 3)) == (1, 2, 3)
     assert "background: rgba(43, 131, 203, 0.75)" in explanation.to_html()
 
 

@@ -19,9 +19,9 @@ import pytest
 from mpad import inference
 from mpad.errors import DataFileError, InputError
 from mpad.scale import pool
-from mpad.scale.answers import Asked, load_answerer
+from mpad.scale.columns import PredictOptions, load_column_predictor
 from mpad.scale.job import Outcome, make_job, make_tasks
-from mpad.scale.shards import open_shard, write_answers
+from mpad.scale.shards import open_shard, write_predictions
 
 
 def mpad(*arguments):
@@ -74,19 +74,19 @@ def test_the_command_scores_files_of_every_form_and_skips_what_is_done(model, sh
     assert f"4 of 4 files are done already in {out}" in again.stderr and again.returncode == 0
     assert before == {file: file.stat().st_mtime_ns for file in out.iterdir()}
     other = mpad(model, folder, out, "--workers", 2, "--top", 2)
-    assert f"4 files of answers in {out} are of another model, other settings" in other.stderr
+    assert f"4 files in {out} are from another model, other settings" in other.stderr
 
 
 def test_only_the_same_input_model_and_settings_count_as_done(model, many, shards, tmp_path):
     folder, _ = shards
     tasks = make_tasks(f"{folder}/*.parquet", tmp_path / "out")
-    job = make_job(model, None, Asked(), None)
+    job = make_job(model, None, PredictOptions(), None)
     assert job.score(tasks[0]).error is None and job.is_done(tasks[0])
-    assert not make_job(model, None, Asked(top=2), None).is_done(tasks[0])
-    assert not make_job(many, None, Asked(), None).is_done(tasks[0])
+    assert not make_job(model, None, PredictOptions(top=2), None).is_done(tasks[0])
+    assert not make_job(many, None, PredictOptions(), None).is_done(tasks[0])
     copy = tmp_path / "copy"
     shutil.copytree(model, copy)
-    assert make_job(copy, None, Asked(), None).is_done(tasks[0])  # the same model elsewhere
+    assert make_job(copy, None, PredictOptions(), None).is_done(tasks[0])  # the same model elsewhere
     os.utime(tasks[0].source)
     assert not job.is_done(tasks[0])
     tasks[0].out.write_bytes(tasks[0].out.read_bytes()[:-9])  # cut off by a full disk, or by hand
@@ -118,13 +118,13 @@ def test_a_file_that_cannot_be_read_is_named_and_costs_no_other(model, shards, t
 PEAK = """
 import resource, sys
 from pathlib import Path
-from mpad.scale.answers import Answerer, Asked
-from mpad.scale.shards import open_shard, write_answers
+from mpad.scale.columns import ColumnPredictor, PredictOptions
+from mpad.scale.shards import open_shard, write_predictions
 import numpy as np
 decide = lambda texts: (["a"] * len(texts), np.ones((len(texts), 2)))
-answerer = Answerer(decide, np.array(["a", "b"]), False, True, Asked())
+answerer = ColumnPredictor(decide, np.array(["a", "b"]), False, True, PredictOptions())
 for file in sys.argv[1:]:
-    write_answers(open_shard(Path(file), None), answerer, Path(f"{file}.out"), "key")
+    write_predictions(open_shard(Path(file), None), answerer, Path(f"{file}.out"), "key")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
@@ -161,10 +161,10 @@ def test_a_file_is_answered_a_few_thousand_rows_at_a_time(model, tmp_path, name)
         sizes.append(len(texts))
         return ["fruit"] * len(texts), np.ones((len(texts), 2))
 
-    answerer = load_answerer(model, Asked())
-    object.__setattr__(answerer, "decide", decide)
+    answerer = load_column_predictor(model, PredictOptions())
+    object.__setattr__(answerer, "predict_texts", decide)
     shard = open_shard(path, None)
-    assert write_answers(shard, answerer, tmp_path / "out.parquet", "key") == rows == sum(sizes)
+    assert write_predictions(shard, answerer, tmp_path / "out.parquet", "key") == rows == sum(sizes)
     assert max(sizes) == 2048 and pq.read_table(tmp_path / "out.parquet")["text"].to_pylist() == texts
 
 
@@ -174,9 +174,9 @@ def test_a_killed_worker_costs_nothing(model, tmp_path, fruit_corpus, monkeypatc
     texts = fruit_corpus[0] * 200
     for k in range(4):
         pq.write_table(pa.table({"text": texts}), tmp_path / "in" / f"{k}.parquet")
-    tasks, job = make_tasks(str(tmp_path / "in"), tmp_path / "out"), make_job(model, None, Asked(), None)
-    killed, rounds, begin = [], [], pool._round
-    monkeypatch.setattr(pool, "_round", lambda *work: rounds.append(work) or begin(*work))
+    tasks, job = make_tasks(str(tmp_path / "in"), tmp_path / "out"), make_job(model, None, PredictOptions(), None)
+    killed, rounds, begin = [], [], pool._run_until_kill
+    monkeypatch.setattr(pool, "_run_until_kill", lambda *work: rounds.append(work) or begin(*work))
 
     def kill():
         """Kill a worker as soon as one writes."""
@@ -217,7 +217,7 @@ def test_a_file_that_kills_its_worker_again_and_again_is_named(tmp_path):
 def test_a_model_that_disappears_is_one_line(model, shards, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(model, copy)
-    job, tasks = make_job(copy, None, Asked(), None), make_tasks(str(shards[0]), tmp_path / "out")
+    job, tasks = make_job(copy, None, PredictOptions(), None), make_tasks(str(shards[0]), tmp_path / "out")
     shutil.rmtree(copy)
     outcomes = list(pool.score_files(job, tasks[:1], 1))
     assert outcomes[0].fatal and "copy: no such folder" in outcomes[0].error
@@ -227,14 +227,14 @@ def test_a_model_that_disappears_is_one_line(model, shards, tmp_path):
 
 def test_nothing_is_written_over_that_is_not_ours_or_is_to_be_read(model, shards, tmp_path):
     folder, _ = shards
-    with pytest.raises(InputError, match="is to be read and cannot be written too"):
+    with pytest.raises(InputError, match="is an input file and cannot be overwritten"):
         make_tasks(f"{folder}/a.parquet", folder)
     (tmp_path / "out").mkdir()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "out" / "a.parquet")
     with pytest.raises(InputError, match="mpad predict did not write it"):
         make_tasks(f"{folder}/a.parquet", tmp_path / "out")
     (folder / "a.csv").write_text("text\na\n")
-    with pytest.raises(InputError, match=r"a.csv and of .*a.parquet would both be"):
+    with pytest.raises(InputError, match=r"a.csv and .*a.parquet would both be"):
         make_tasks(f"{folder}/a.*", tmp_path / "other")
     with pytest.raises(DataFileError, match="no file has a name like that"):
         make_tasks(f"{folder}/*.nothing", tmp_path / "other")
@@ -263,7 +263,7 @@ def test_empty_files_missing_texts_and_odd_characters_keep_their_rows(model, tmp
     (tmp_path / "in" / "c.jsonl").write_text('{"text": "half \\ud83d", "n": null}\n')
     (tmp_path / "in" / "d.jsonl").write_text("")
     (tmp_path / "in" / "e.parquet").write_bytes((tmp_path / "in" / "a.parquet").read_bytes())
-    job = make_job(model, None, Asked(), None)
+    job = make_job(model, None, PredictOptions(), None)
     outcomes = [job.score(task) for task in make_tasks(str(tmp_path / "in"), tmp_path / "out")]
     assert [(outcome.rows, outcome.error) for outcome in outcomes] == [(n, None) for n in (3, 0, 1, 0, 3)]
     assert pq.read_table(tmp_path / "out" / "a.parquet")["text"].to_pylist() == ["plum", None, "saw"]
@@ -272,7 +272,10 @@ def test_empty_files_missing_texts_and_odd_characters_keep_their_rows(model, tmp
 
 
 def test_many_labels_are_lists_in_the_file(many, shards, tmp_path):
-    job, tasks = make_job(many, None, Asked(proba=True), None), make_tasks(f"{shards[0]}/a.parquet", tmp_path / "out")
+    job, tasks = (
+        make_job(many, None, PredictOptions(proba=True), None),
+        make_tasks(f"{shards[0]}/a.parquet", tmp_path / "out"),
+    )
     assert job.score(tasks[0]).error is None
     table = pq.read_table(tasks[0].out)
     model = inference.load(many)

@@ -128,7 +128,7 @@ def test_a_cluster_that_goes_away_is_said_and_what_is_done_stays(model, shards, 
                 os.kill(pid, signal.SIGKILL)
     _, said = process.communicate(timeout=600)
     assert process.returncode == 1 and said.splitlines()[-1].startswith("mpad: Ray, 127.0.0.1:")
-    assert "the cluster is gone; what is done stays" in said and "Traceback" not in said
+    assert "the cluster is gone; finished files are kept" in said and "Traceback" not in said
     assert 1 <= len(list(out.glob("*.parquet"))) < 6
 
 

@@ -11,9 +11,9 @@ from mpad import MPADClassifier
 from mpad.errors import InputError
 from mpad.paper import zoo
 from mpad.server.batching import Batcher
-from mpad.server.errors import Problem
+from mpad.server.errors import HTTPProblem
 from mpad.server.limits import Limits
-from mpad.server.models import Scores, load_all
+from mpad.server.models import Predictions, load_all
 
 TEXT = "He had the apple. It was not a saw!"
 ENDPOINTS = {"/predict": {"texts": TEXT}, "/explain": {"text": TEXT}, "/what-if": {"text": TEXT}}
@@ -198,7 +198,7 @@ def test_a_click_does_not_wait_for_a_long_explanation(models, monkeypatch):
 
 
 def test_too_many_explanations_are_told_to_come_back(models, monkeypatch):
-    monkeypatch.setattr("mpad.server.turns._MOST_WAITING", 0)
+    monkeypatch.setattr("mpad.server.app._MAX_PENDING", 0)
     with client_of(models) as client:
         answer = client.post("/explain", json={"text": TEXT})
         assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
@@ -236,7 +236,7 @@ class Slow:
         if "fail" in texts:
             raise ValueError("no")
         self.sizes.append(len(texts))
-        return Scores(list(texts), np.ones((len(texts), 1)))
+        return Predictions(list(texts), np.ones((len(texts), 1)))
 
 
 def test_requests_that_arrive_together_are_answered_together():
@@ -257,7 +257,7 @@ def test_one_failing_pass_does_not_end_the_others():
         batcher = Batcher(Slow(), 3)
         failing = asyncio.create_task(batcher.predict(["fail"]))
         await asyncio.sleep(0.01)
-        with pytest.raises(Problem, match="waiting already"):
+        with pytest.raises(HTTPProblem, match="waiting already"):
             await batcher.predict(["a"] * 4)
         with pytest.raises(ValueError, match="no"):
             await failing

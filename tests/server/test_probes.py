@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.server.conftest import client_of
 
-from mpad.server.tracing import read_trace
+from mpad.server.middleware import read_trace
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

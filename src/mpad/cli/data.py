@@ -1,4 +1,4 @@
-"""`mpad data`: the paper's datasets, listed, checked and imported."""
+"""`mpad data`: list, check, export and import datasets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +10,17 @@ from mpad.cli.inputs import Force, LabelColumn, TextColumn, one_column, show_col
 from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows
 from mpad.paper.datasets.names import NAMES, PAPER
 
-app = typer.Typer(help="The paper's datasets and an embedded one: list, check, export, import.", no_args_is_help=True)
+app = typer.Typer(help="List, check, export and import the paper's and the built-in datasets.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PAPER)}.", show_default=False)]
 
 
 @app.command("list")
 def list_datasets(form: FormatOption = Format.table) -> None:
-    """Show every dataset, and where its files are.
+    """List the datasets and the location of their files.
 
     Example: `mpad data list`
 
-    Files are looked for in the folder MPAD_DATA, then in ~/.cache/mpad.
+    Files are searched in the folder MPAD_DATA, then in ~/.cache/mpad.
     """
     from mpad.errors import DataFileError
     from mpad.paper.datasets.catalogue import CATALOGUE
@@ -42,16 +42,17 @@ def list_datasets(form: FormatOption = Format.table) -> None:
 @app.command("check")
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Datasets by name (default: all that are here), or one or two files.")
+        list[str] | None,
+        typer.Argument(help="One or two files, or datasets by name; by default all available."),
     ] = None,
     text: TextColumn = None,
     label: LabelColumn = None,
-    vectors: Annotated[str | None, typer.Option(help="Pretrained word vectors, a file.", envvar="MPAD_VECTORS")] = None,
+    vectors: Annotated[str | None, typer.Option(help="File of pretrained word vectors.", envvar="MPAD_VECTORS")] = None,
     form: FormatOption = Format.table,
     out: OutFile = None,
     force: Force = False,
 ) -> None:
-    """Check data for problems: your own files, or the paper's datasets next to the numbers that it prints.
+    """Check data for problems: your own files, or the paper's datasets compared with its table 1.
 
     Example: `mpad data check reviews.csv`
 
@@ -59,31 +60,33 @@ def check(
 
     Example: `mpad data check mpqa trec --vectors GoogleNews-vectors-negative300.bin.gz`
 
-    For a file: class counts, lengths, copies and near-copies, texts with two labels, labels that differ only in spaces,
-    small classes, scripts and languages. For two files also the documents that are in both. The paper's vocabulary is
-    counted lower-cased and with case kept.
+    For a file: class counts, lengths, duplicates and near-duplicates, texts with two labels, labels that differ only in
+    spaces, small classes, scripts and languages. For two files, also the documents in both. The vocabularies of the
+    paper's datasets are counted in lower case and with case.
     """
-    from mpad.cli.reproduce import present
+    from mpad.cli.reproduce import available_datasets
 
     if names and Path(names[0]).exists():
         check_out(out, force)
         _check_files(names, one_column(text, "--text"), one_column(label, "--label"), form, out)
         return
-    chosen = names or present(PAPER)
+    chosen = names or available_datasets(PAPER)
     columns = ["dataset", "what", "ours", "paper", "difference"]
-    rows = [row for name in _watched(chosen) for row in _facts(name, vectors)]
+    rows = [row for name in _track_names(chosen) for row in _comparison_rows(name, vectors)]
     print_rows(columns, rows, form)
 
 
 @app.command("export")
 def export_dataset(
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.", show_default=False)],
-    out: Annotated[Path, typer.Argument(help="The CSV file to write, with columns text and label.")],
-    part: Annotated[str, typer.Option(help="train or test.")] = "train",
-    documents: Annotated[int | None, typer.Option(min=1, help="So many at most, taken evenly.")] = None,
+    out: Annotated[Path, typer.Argument(help="CSV file to write, with columns text and label.")],
+    part: Annotated[str, typer.Option(help="Part to write: train or test.")] = "train",
+    documents: Annotated[
+        int | None, typer.Option(min=1, help="Maximal number of documents, at even distances; by default all.")
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Write a dataset as a CSV file, to try commands on.
+    """Write a dataset to a CSV file.
 
     Example: `mpad data export tweets train.csv`
 
@@ -92,14 +95,14 @@ def export_dataset(
     import csv
     import io
 
-    from mpad.cli.inputs import labelled
+    from mpad.cli.inputs import read_labeled
     from mpad.errors import InputError
     from mpad.files.atomic import write_file
 
     if part not in ("train", "test"):
         raise InputError(f"--part is train or test, not {part}")
     check_new(out, force)
-    rows = list(zip(*labelled(name, None, None, part), strict=True))
+    rows = list(zip(*read_labeled(name, None, None, part), strict=True))
     rows = rows[:: max(1, len(rows) // documents)][:documents] if documents else rows
     file = io.StringIO(newline="")
     csv.writer(file).writerows([("text", "label"), *rows])
@@ -110,13 +113,13 @@ def export_dataset(
 @app.command("import")
 def import_dataset(
     name: Name,
-    source: Annotated[Path, typer.Argument(help="The original distribution: archive, folder or file.")],
+    source: Annotated[Path, typer.Argument(help="Original distribution: archive, folder or file.")],
 ) -> None:
-    """Read an original distribution and write it where datasets are found.
+    """Import the original distribution of a dataset.
 
     Example: `mpad data import imdb aclImdb_v1.tar.gz`
 
-    `mpad data list` says what each dataset is imported from.
+    `mpad data list` shows the source of each dataset.
     """
     from rich.console import Console
 
@@ -171,7 +174,7 @@ def _check_files(names: list[str], text: str | None, label: str | None, form: Fo
     show_rows(["file", "what", "how many", "for example", "what to do"], rows, form, out)
 
 
-def _watched(names: list[str]) -> Iterator[str]:
+def _track_names(names: list[str]) -> Iterator[str]:
     from rich.console import Console
     from rich.progress import track
 
@@ -179,7 +182,7 @@ def _watched(names: list[str]) -> Iterator[str]:
     yield from track(names, description="counting", console=console, transient=True, disable=not console.is_terminal)
 
 
-def _facts(name: str, vectors: str | None) -> Iterator[list[Any]]:
+def _comparison_rows(name: str, vectors: str | None) -> Iterator[list[Any]]:
     from mpad.paper.datasets import load_dataset
     from mpad.paper.datasets.statistics import describe
     from mpad.paper.experiments.paper import TABLE_1

@@ -13,7 +13,9 @@ NEGATED = "I don't like this movie."
 
 def run(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")] = Path("demo-model"),
-    max_epochs: Annotated[int | None, typer.Option(help="Epochs at most. Default: the preset's.")] = None,
+    max_epochs: Annotated[
+        int | None, typer.Option(help="Maximal number of epochs; by default that of the preset.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Train on the built-in tweets, compare with a linear SVM, and explain a negated sentence.
@@ -28,7 +30,7 @@ def run(
     check_destination(out)
     check_new(out, force)
     console.print("Reading 3,432 rated tweets and the word vectors …")
-    from mpad.cli.inputs import given, pick_examples
+    from mpad.cli.inputs import drop_none, pick_examples
     from mpad.estimator.classifier import MPADClassifier
     from mpad.estimator.intervals import wilson
     from mpad.paper import zoo
@@ -38,7 +40,7 @@ def run(
     train, test = dataset.train, dataset.test
     assert train.labels is not None and test.labels is not None
     console.print(f"{len(train):,} documents to train on, {len(test):,} to test on.\n")
-    classifier = MPADClassifier(random_state=0, **given(max_epochs=max_epochs))
+    classifier = MPADClassifier(random_state=0, **drop_none(max_epochs=max_epochs))
     with classifier.progress_bar() as sink:
         classifier.fit(train.texts, train.labels, sink=sink)
     baseline = zoo.make("tfidf-svm").fit(train.texts, train.labels)
@@ -46,7 +48,7 @@ def run(
     for name, model in (("mpad", classifier), ("TF-IDF + linear SVM", baseline)):
         share = wilson(round(model.score(test.texts, test.labels) * len(test)), len(test))
         console.print(f"  {name:<20} {share}", highlight=False)
-    console.print("\nA negated sentence, taken apart:\n")
+    console.print("\nExplanation of a negated sentence:\n")
     classifier.explain(NEGATED).show()
     classifier.card_ |= {"data": "tweets", "examples": pick_examples(train.texts, train.labels)}
     classifier.save(out)
@@ -54,7 +56,7 @@ def run(
     console.print(f"  mpad serve {out}                       the web app, at http://127.0.0.1:8000", highlight=False)
     console.print(f'  mpad predict {out} "what a great day"', highlight=False)
     console.print(f"  mpad evaluate {out} tweets", highlight=False)
-    console.print("  mpad fit your.csv --out your-model              on documents of your own", highlight=False)
+    console.print("  mpad fit your.csv --out your-model              on your own documents", highlight=False)
     if not _on_path():
         console.print("  [dim](mpad is in .venv/bin: source .venv/bin/activate)[/dim]")
 

@@ -1,4 +1,4 @@
-"""`mpad evaluate`: how good a model is on labelled documents."""
+"""`mpad evaluate`: scores of a model on labeled documents."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from mpad.cli.inputs import (
     OwnTokenizer,
     Separator,
     TextColumn,
-    labelled,
     one_column,
+    read_labeled,
     remembered_columns,
     remembered_separator,
     show_columns,
@@ -31,34 +31,36 @@ if TYPE_CHECKING:
 
     from mpad.evaluate.calibration import Calibration
 
-_SHORT = 6  # letters of a class that a column's head has at least
-_CONFUSIONS = 20  # that are listed where a matrix is too wide
+_MIN_HEADER = 6  # letters of a class name in a column header
+_MAX_CONFUSIONS = 20  # listed if the matrix is too wide
 
 
 def run(
     model: ModelFolder,
-    data: Annotated[str | None, typer.Argument(help="A data file or a dataset's name; not for --behaviour.")] = None,
+    data: Annotated[str | None, typer.Argument(help="Data file or named dataset; not used with --behaviour.")] = None,
     text: TextColumn = None,
     label: LabelColumns = None,
     separator: Separator = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw confusions, reliability, and accuracy by coverage, to this file (.png, .svg, .pdf)."),
+        typer.Option(help="Plot confusions, calibration and accuracy over coverage to this file (.png, .svg or .pdf)."),
     ] = None,
     behaviour: Annotated[
         bool,
-        typer.Option("--behaviour", help="Ask a sentiment model 200 minimal pairs: negation, word order …"),
+        typer.Option("--behaviour", help="Test a sentiment model on 200 minimal pairs: negation, word order …"),
     ] = False,
-    positive: Annotated[str | None, typer.Option(help="The positive class, for --behaviour.")] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="With --behaviour: the positive class; by default it is recognized.")
+    ] = None,
     form: FormatOption = Format.table,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
     tokenizer: OwnTokenizer = None,
     out: OutFile = None,
     force: Force = False,
 ) -> None:
-    """Compare predictions with labels: accuracy, macro-F1, a table per class and the confusion matrix.
+    """Evaluate a model on labeled documents: accuracy, macro-F1, scores per class and the confusion matrix.
 
-    Of many labels a document: F1 of each label, of all together (micro) and their mean (macro).
+    For multi-label data: F1 per label, micro-F1 and macro-F1.
 
     Example: `mpad evaluate my-model test.csv`
 
@@ -66,39 +68,39 @@ def run(
 
     Example: `mpad evaluate my-model --behaviour`
 
-    The expected calibration error says how far probabilities are from the share of answers that are right.
+    The expected calibration error is the mean distance between the confidence and the accuracy of predictions.
 
-    With --format jsonl or csv, one row per class, then one named (all) with the macro-averages and accuracy.
+    With --format jsonl or csv, one row per class, then one named (all) with macro-averages and accuracy.
     """
     if behaviour:
-        _behave(model, device, tokenizer, positive, form)
+        _test_behavior(model, device, tokenizer, positive, form)
         return
     if data is None:
         raise typer.BadParameter("name the documents to evaluate on, or give --behaviour", param_hint="DATA")
     check_new(plot, force)
     check_out(out, force)
     columns = remembered_columns(model)
-    documents = _documents(data, text, label, separator or remembered_separator(model), columns)
+    documents = _read_chunks(data, text, label, separator or remembered_separator(model), columns)
     from mpad.paper import zoo
 
     classifier = zoo.load(model, device, tokenizer)
     if classifier.labels_.multilabel:
-        _evaluate_many(classifier, documents, form, plot, out)
+        _print_multilabel(classifier, documents, form, plot, out)
     else:
-        _evaluate_one(classifier, documents, form, plot, out)
+        _print_single_label(classifier, documents, form, plot, out)
 
 
-Documents = Iterable[tuple[list[str], list[Any]]]  # texts and labels, some at a time
+Documents = Iterable[tuple[list[str], list[Any]]]  # chunks of texts and labels
 
 
-def _documents(
+def _read_chunks(
     data: str, text: list[str] | None, label: list[str] | None, separator: str | None, remembered: ReadColumns
 ) -> Documents:
-    """Read DATA in parts; large files as they are scored, others before."""
-    from mpad.cli.progress import in_chunks
-    from mpad.cli.streamed import streams
+    """Yield DATA in chunks; large files are read while they are scored."""
+    from mpad.cli.progress import iter_chunks
+    from mpad.cli.streamed import should_stream
 
-    if streams(data, None, {}):
+    if should_stream(data, None, {}):
         from mpad.data.streams import Columns, list_pieces
 
         chosen = choose_columns(data, one_column(text, "--text"), label, remembered=remembered)
@@ -107,20 +109,22 @@ def _documents(
         labels = chosen.labels[0] if len(chosen.labels) == 1 else chosen.labels
         pieces = list_pieces(data, Columns(chosen.text, labels, separator))
         return ((chunk.texts, chunk.labels) for piece in pieces for chunk in piece.chunks())
-    pairs = list(zip(*labelled(data, text, label, "test", separator, remembered), strict=True))
-    return (([one for one, _ in chunk], [own for _, own in chunk]) for chunk in in_chunks(pairs))
+    pairs = list(zip(*read_labeled(data, text, label, "test", separator, remembered), strict=True))
+    return (([one for one, _ in chunk], [own for _, own in chunk]) for chunk in iter_chunks(pairs))
 
 
-def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None) -> None:
-    """One label a document; a label that the model does not know is a mistake, whatever it says."""
+def _print_single_label(
+    classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None
+) -> None:
+    """Print the scores of single-label predictions; labels unknown to the model count as mistakes."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
     from mpad.estimator.intervals import wilson
     from mpad.evaluate.calibration import plot_evaluation
 
     known = [str(name) for name in classifier.classes_]
-    judged = _judge(classifier, documents, known)
-    labels, predicted, calibration = judged.truth, judged.predicted, judged.calibration()
+    results = _predict_all(classifier, documents, known)
+    labels, predicted, calibration = results.truth, results.predicted, results.calibration()
     unknown = sorted(set(labels) - set(known))
     classes = [*known, *unknown]
     matrix = confusion_matrix(labels, predicted, labels=classes)
@@ -142,10 +146,10 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
         shown = ", ".join(f"'{name}' ({labels.count(name):,})" for name in unknown[:5])
         typer.echo(f"labels that the model does not know, all counted as mistakes: {shown}", err=True)
     if form is not Format.table or out is not None:
-        there = support > 0
-        means = float(np.mean(precision[there])), float(np.mean(recall[there])), macro
-        together = ["(all)", *means, len(labels), accuracy]
-        show_rows([*columns, "accuracy"], [*[[*row, None] for row in rows], together], form, out)
+        used = support > 0
+        means = float(np.mean(precision[used])), float(np.mean(recall[used])), macro
+        overall = ["(all)", *means, len(labels), accuracy]
+        show_rows([*columns, "accuracy"], [*[[*row, None] for row in rows], overall], form, out)
     if form is not Format.table:
         return
     between = f"95 % interval {interval.low:.4f} to {interval.high:.4f}"
@@ -154,10 +158,10 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
     typer.echo(f"macro-F1  {macro:.4f}")
     typer.echo(f'always "{printable(classes[majority])}"  {support[majority] / len(labels):.4f}')
     if calibration is not None:
-        shares, surest = calibration.coverage()
-        before = judged.before(calibration)
-        typer.echo(f"expected calibration error  {calibration.error:.4f}{before}")
-        half = f"{surest[np.abs(shares - 0.5).argmin()]:.4f}"
+        shares, accuracies = calibration.coverage()
+        unscaled = results.unscaled_error(calibration)
+        typer.echo(f"expected calibration error  {calibration.error:.4f}{unscaled}")
+        half = f"{accuracies[np.abs(shares - 0.5).argmin()]:.4f}"
         typer.echo(f"accuracy of the most confident half  {half}")
     typer.echo("")
     print_rows(columns, rows, form)
@@ -165,18 +169,20 @@ def _evaluate_one(classifier: Any, documents: Documents, form: Format, plot: Pat
 
 
 def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
-    """Print the matrix or, if that is wider than the terminal, its largest numbers off the diagonal."""
+    """Print the confusion matrix or, if it is wider than the terminal, the most frequent confusions."""
     names = [printable(name) for name in classes]
-    width = (Console().width - max(map(len, names)) - 2) // len(names) - 2  # for each column
+    width = (Console().width - max(map(len, names)) - 2) // len(names) - 2  # per column
     widest = max(len(str(matrix.max())), max(map(len, names)))
     heads = [name if len(name) <= width else name[: max(width - 1, 1)] + "…" for name in names]
-    if width >= min(widest, max(len(str(matrix.max())), _SHORT)) and len(set(heads)) == len(heads):
+    if width >= min(widest, max(len(str(matrix.max())), _MIN_HEADER)) and len(set(heads)) == len(heads):
         typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
         rows = [[name, *map(int, row)] for name, row in zip(names, matrix, strict=True)]
         print_rows(["true", *heads], rows, Format.table)
         return
     mistakes = np.where(np.eye(len(classes), dtype=bool), 0, matrix)
-    largest = [place for place in np.argsort(-mistakes, axis=None, kind="stable")[:_CONFUSIONS] if mistakes.flat[place]]
+    largest = [
+        place for place in np.argsort(-mistakes, axis=None, kind="stable")[:_MAX_CONFUSIONS] if mistakes.flat[place]
+    ]
     typer.echo("\nmost frequent confusions (a matrix of all classes is wider than this terminal: --plot draws it)")
     pairs = (np.unravel_index(place, mistakes.shape) for place in largest)
     print_rows(
@@ -186,16 +192,16 @@ def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
     )
 
 
-def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None) -> None:
-    """Many labels a document: F1 of each label, and of all together."""
+def _print_multilabel(classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None) -> None:
+    """Print the scores of multi-label predictions."""
     from mpad.evaluate.label_scores import plot_labels, score_labels
 
     truth: list[Any] = []
-    answers = []
+    predictions = []
     for texts, labels in documents:
         truth += labels
-        answers.append(classifier.predict(texts))
-    scores = score_labels(classifier.labels_, truth, np.concatenate(answers) > 0)
+        predictions.append(classifier.predict(texts))
+    scores = score_labels(classifier.labels_, truth, np.concatenate(predictions) > 0)
     unknown = scores.names[len(classifier.labels_) :]
     if unknown:
         typer.echo(f"labels that the model does not know, all missed: {', '.join(unknown[:5])}", err=True)
@@ -220,38 +226,38 @@ def _evaluate_many(classifier: Any, documents: Documents, form: Format, plot: Pa
 
 
 @dataclass(frozen=True)
-class _Judged:
-    """What a model said of documents, and what is true."""
+class _Predictions:
+    """True and predicted labels, with confidence."""
 
     truth: list[str]
     predicted: list[str]
-    sure: "NDArray[np.float64] | None"  # (documents,), the probability of the label; None where there is none
-    unscaled: "NDArray[np.float64] | None"  # the same before the temperature, where that alone was fitted
+    confidence: "NDArray[np.float64] | None"  # (documents,), probability of the label, if the model has any
+    unscaled: "NDArray[np.float64] | None"  # confidence before temperature scaling, if a temperature was fitted
     temperature: float | None
 
     def calibration(self) -> "Calibration | None":
-        """How far probabilities hold."""
+        """Return the calibration; None without probabilities."""
         from mpad.evaluate.calibration import Calibration
 
         right = np.array(self.truth) == np.array(self.predicted)
-        return None if self.sure is None else Calibration(self.sure, right)
+        return None if self.confidence is None else Calibration(self.confidence, right)
 
-    def before(self, calibration: "Calibration") -> str:
-        """What the error was before the temperature."""
+    def unscaled_error(self, calibration: "Calibration") -> str:
+        """Return a remark on the calibration error before temperature scaling."""
         if self.unscaled is None:
             return ""
         error = type(calibration)(self.unscaled, calibration.right).error
         return f"; before its temperature of {self.temperature:.2f}, {error:.4f}"
 
 
-def _judge(classifier: Any, documents: Documents, classes: list[str]) -> _Judged:
+def _predict_all(classifier: Any, documents: Documents, classes: list[str]) -> _Predictions:
     from mpad.errors import InputError
 
     temperature = getattr(classifier, "card_", {}).get("temperature")
     fitted = isinstance(temperature, float) and 0 < temperature < float("inf")
     truth: list[str] = []
     predicted: list[str] = []
-    sure, unscaled = [], []
+    confidence, unscaled = [], []
     for texts, labels in documents:
         if any(isinstance(label, list) for label in labels):
             raise InputError("the model gives one label a document, but these have lists of labels")
@@ -261,23 +267,23 @@ def _judge(classifier: Any, documents: Documents, classes: list[str]) -> _Judged
             continue
         probabilities = classifier.predict_proba(texts)
         predicted += [classes[column] for column in probabilities.argmax(1)]
-        sure.append(probabilities.max(1))
-        if fitted:  # logits are logarithms of these, but for a number that all classes share
+        confidence.append(probabilities.max(1))
+        if fitted:  # logits are logarithms of these, up to a constant per document
             raised = probabilities**temperature
             unscaled.append((raised / raised.sum(1, keepdims=True)).max(1))
-    joined = [np.concatenate(parts) if parts else None for parts in (sure, unscaled)]
-    return _Judged(truth, predicted, joined[0], joined[1], temperature if fitted else None)
+    joined = [np.concatenate(parts) if parts else None for parts in (confidence, unscaled)]
+    return _Predictions(truth, predicted, joined[0], joined[1], temperature if fitted else None)
 
 
-def _behave(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:
+def _test_behavior(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:
     """Print the share of minimal pairs that a sentiment model gets right."""
     from mpad.errors import InputError
-    from mpad.evaluate.behavior import check_behaviour
+    from mpad.evaluate.behavior import check_behavior
     from mpad.paper import zoo
 
     classifier = zoo.load(model, device, tokenizer)
     if not hasattr(classifier, "predict_proba"):
         raise InputError(f"{model}: gives no probabilities, which --behaviour compares")
-    rows = check_behaviour(list(classifier.classes_), classifier.predict_proba, positive)
+    rows = check_behavior(list(classifier.classes_), classifier.predict_proba, positive)
     columns = ["pairs of sentences", "number", "right", "low (95 %)", "high (95 %)"]
     print_rows(columns, [[row.category, row.pairs, *row.interval] for row in rows], form)

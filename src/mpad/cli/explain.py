@@ -1,7 +1,8 @@
-"""`mpad explain`: why a document got its label; or, over a dataset, what speaks for each class."""
+"""`mpad explain`: explanations of single documents, or of a dataset."""
 
 import json
 import sys
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from mpad.cli import explained_data
-from mpad.cli.inputs import Force, ModelFolder, OwnTokenizer, TextColumn, remembered_columns, unlabelled
-from mpad.cli.output import as_json, check_new
+from mpad.cli.inputs import Force, ModelFolder, OwnTokenizer, TextColumn, read_texts, remembered_columns
+from mpad.cli.output import Format, as_json, check_new, print_rows
 from mpad.files.atomic import write_file
 from mpad.files.encoding import decode
 from mpad.text.printable import printable
@@ -25,7 +25,7 @@ _PICTURES = (".svg", ".png", ".pdf")
 
 
 class View(StrEnum):
-    """How to show an explanation."""
+    """Form of an explanation."""
 
     terminal = "terminal"
     json = "json"
@@ -34,7 +34,7 @@ class View(StrEnum):
 
 
 class Unit(StrEnum):
-    """What is taken out of a document as one."""
+    """Part of a document that is removed at a time."""
 
     word = "word"
     occurrence = "occurrence"
@@ -44,37 +44,42 @@ class Unit(StrEnum):
 
 def run(
     model: ModelFolder,
-    text: Annotated[str, typer.Argument(help="The document, or - for standard input; DATA with --check or --corpus.")],
-    label: Annotated[str | None, typer.Option(help="Class to explain. Default: the predicted one.")] = None,
+    text: Annotated[
+        str,
+        typer.Argument(help="Document, or - for standard input; with --check, --corpus or --out FOLDER, DATA."),
+    ],
+    label: Annotated[str | None, typer.Option(help="Class to explain; by default the predicted one.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="gradients, occlusion or attention; gradients if not given.")
+        str | None, typer.Option(help="gradients (default), occlusion or attention; with --check, all by default.")
     ] = None,
     view: Annotated[
-        View | None, typer.Option("--format", "-f", help="How to show it. Default: terminal, or by the name of --out.")
+        View | None, typer.Option("--format", "-f", help="Output format; by default terminal, or the suffix of --out.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write to this file: .html, .json, .svg, .png, .pdf; of DATA, a folder."),
+        typer.Option("--out", "-o", help="File to write: .html, .json, .svg, .png or .pdf; for DATA, a folder."),
     ] = None,
-    master: Annotated[bool, typer.Option("--master", help="Draw the master node too (html).")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Measure how far explanations can be trusted.")] = False,
+    master: Annotated[bool, typer.Option("--master", help="Draw the master node (HTML only).")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Measure the faithfulness of explanations on DATA.")] = False,
     unit: Annotated[
         Unit | None,
         typer.Option(
-            help="What goes at a time, by occlusion: one occurrence of a word (the default) or the word everywhere; "
-            "with --check: word (the default), occurrence, edge, sentence."
+            help="Part that occlusion removes at a time: occurrence (default) or word; "
+            "with --check, the parts to rank: word (default), occurrence, edge or sentence."
         ),
     ] = None,
-    corpus: Annotated[bool, typer.Option("--corpus", help="What speaks for each class, over DATA.")] = False,
+    corpus: Annotated[bool, typer.Option("--corpus", help="Print the top features of each class over DATA.")] = False,
     against: Annotated[
-        str | None, typer.Option(help="With --corpus: other DATA, to see what has drifted from there to here.")
+        str | None, typer.Option(help="With --corpus: print the drift from these documents to DATA instead.")
     ] = None,
-    documents: Annotated[int, typer.Option(min=1, help="At most so many documents of DATA, drawn at random.")] = 300,
+    documents: Annotated[
+        int, typer.Option(min=1, help="Maximal number of documents of DATA, sampled at random.")
+    ] = 300,
     column: TextColumn = None,
     tokenizer: OwnTokenizer = None,
     force: Force = False,
 ) -> None:
-    """Explain one answer: words, pairs of words and sentences that speak for or against a class.
+    """Explain a prediction: the words, word pairs and sentences that support or oppose a class.
 
     Example: `mpad explain my-model "not a good film"`
 
@@ -86,66 +91,66 @@ def run(
 
     Example: `mpad explain my-model reviews.csv --check --unit edge`
 
-    --check takes words (or what --unit says) out in the order of their weights and watches the probability of the label
-    fall (deletion), or puts them in and watches it rise (insertion), beside words in random order. --corpus adds
-    explanations up over the documents; with --against it compares two sets of documents instead.
+    --check removes words, or other parts by --unit, in the order of their weights and measures how fast the probability
+    of the label falls (deletion), then adds them and measures how fast it rises (insertion), compared with a random
+    order. --corpus sums up explanations over the documents; with --against it compares two sets of documents.
     """
     from mpad.errors import InputError
 
-    taken = (unit or Unit.occurrence).value
-    bulk = out is not None and not out.suffix and not (check or corpus) and _is_file(text)
-    _refuse(model, text, out, label, method, together=check or corpus or bulk)
+    removed = (unit or Unit.occurrence).value
+    into_folder = out is not None and not out.suffix and not (check or corpus) and _is_file(text)
+    _validate(model, text, out, label, method, over_data=check or corpus or into_folder)
     check_new(out, force)
     remembered = remembered_columns(model)
     from mpad.explain import DEFAULT
 
-    if bulk and out is not None:
+    if into_folder and out is not None:
         if out.exists() and not out.is_dir():
             raise InputError(f"{out}: is a file; name a folder")
-        texts = _sample(unlabelled(text, column, remembered), documents)
-        _in_bulk(model, tokenizer, texts, out, label, method or DEFAULT, taken)
+        texts = _sample(read_texts(text, column, remembered), documents)
+        _explain_into_folder(model, tokenizer, texts, out, label, method or DEFAULT, removed)
         return
-    _refuse_together(check, corpus, against is not None, unit is not None)
+    _check_options(check, corpus, against is not None, unit is not None)
     if check or corpus:
         if out is not None or label is not None or view in (View.html, View.keywords):
             raise InputError("--check and --corpus print a table, or JSON by --format json; redirect it to keep it")
-        texts = _sample(unlabelled(text, column, remembered), documents)
-        loaded = _graph_model(model, tokenizer)
+        texts = _sample(read_texts(text, column, remembered), documents)
+        loaded = _load_graph_model(model, tokenizer)
         if not texts:
             raise InputError(f"{text}: holds no documents")
         plain = view is View.json
         if check:
-            explained_data.check(loaded, texts, method, (unit or Unit.word).value, plain)
+            _print_faithfulness(loaded, texts, method, (unit or Unit.word).value, plain)
         elif against is not None:
-            explained_data.drifted(loaded, _sample(unlabelled(against, column, remembered), documents), texts, plain)
+            _print_drift(loaded, _sample(read_texts(against, column, remembered), documents), texts, plain)
         else:
-            explained_data.corpus(loaded, texts, method or DEFAULT, plain)
+            _print_class_features(loaded, texts, method or DEFAULT, plain)
         return
     if text == "-":
         text = decode("standard input", sys.stdin.buffer.read())
     from mpad.explain import explain
     from mpad.pipeline.store import load_model
 
-    with Console(stderr=True).status("explaining …"):  # shown where somebody is watching
+    with Console(stderr=True).status("explaining …"):  # only on a terminal
         loaded_model = load_model(model, tokenizer=tokenizer)[0]
-        explanation = explain(loaded_model, text, label, method or DEFAULT, unit=taken)
-    _show(explanation, view, out, master)
+        explanation = explain(loaded_model, text, label, method or DEFAULT, unit=removed)
+    _write_explanation(explanation, view, out, master)
 
 
-def _refuse_together(check: bool, corpus: bool, against: bool, unit: bool) -> None:
-    """Refuse options that do not belong together."""
+def _check_options(check: bool, corpus: bool, against: bool, unit: bool) -> None:
+    """Raise InputError for options that exclude each other."""
     from mpad.errors import InputError
 
     if against and not corpus:
         raise InputError("--against compares two sets of documents: use it with --corpus")
     if check and corpus:
-        raise InputError("--check and --corpus are two things: ask for one at a time")
+        raise InputError("--check and --corpus exclude each other: use one at a time")
     if corpus and unit:
         raise InputError("--corpus adds up explanations of occurrences: --unit is for --check, or for one document")
 
 
-def _refuse(model: Path, text: str, out: Path | None, label: str | None, method: str | None, together: bool) -> None:
-    """Refuse what cannot work, before anything that takes time is imported."""
+def _validate(model: Path, text: str, out: Path | None, label: str | None, method: str | None, over_data: bool) -> None:
+    """Validate arguments before loading the model."""
     from mpad.errors import InputError
     from mpad.extras import require
     from mpad.registry import REGISTRY, find_kind
@@ -154,8 +159,8 @@ def _refuse(model: Path, text: str, out: Path | None, label: str | None, method:
     kind = read_kind(model)
     entry = find_kind(kind)
     if entry is None or not entry.is_network:
-        can = ", ".join(name for name, entry in REGISTRY.items() if entry.explained_by)
-        raise InputError(f"{model}: a '{kind}' cannot be explained; these can: {can}")
+        supported = ", ".join(name for name, entry in REGISTRY.items() if entry.explained_by)
+        raise InputError(f"{model}: a '{kind}' cannot be explained; these can: {supported}")
     if method is not None and method not in _METHODS:
         raise InputError(f"no method '{method}' (known: {', '.join(_METHODS)})")
     classes = [str(name) for name in open_model(model, lambda files: files.labels()).classes.tolist()]
@@ -163,7 +168,7 @@ def _refuse(model: Path, text: str, out: Path | None, label: str | None, method:
         raise InputError(f"no class '{label}' to explain (known: {', '.join(classes)})")
     if out is not None and out.suffix.lower() in _PICTURES:
         require("matplotlib", extra="plots")
-    if not together and _is_file(text):
+    if not over_data and _is_file(text):
         raise InputError(
             f"{text} is a file: explain its documents together by --corpus, each by --out FOLDER, or one by - < FILE"
         )
@@ -173,10 +178,10 @@ def _is_file(text: str) -> bool:
     return len(text) < 4096 and "\0" not in text and Path(text).is_file()
 
 
-def _in_bulk(
+def _explain_into_folder(
     model: Path, tokenizer: str | None, texts: list[str], out: Path, label: str | None, method: str, unit: str
 ) -> None:
-    """A page a document, all of them as JSON lines, and a page that leads to each; the folder is new, or empty."""
+    """Write one page per document, all explanations as JSON lines, and an index page."""
     from html import escape
 
     from mpad.cli.progress import document_bar
@@ -195,9 +200,9 @@ def _in_bulk(
             name = f"{number:05d}.html"
             (out / name).write_text(explanation.to_html(), encoding="utf-8", errors="backslashreplace")
             lines.write(json.dumps(explanation.to_dict()) + "\n")
-            said = f"{escape(str(explanation.label))}</td><td>{explanation.probability:.3f}"
-            shown = escape(" ".join(text.split())[:200])
-            rows.append(f'<tr><td><a href="{name}">{number}</a></td><td>{said}</td><td>{shown}</td></tr>')
+            result = f"{escape(str(explanation.label))}</td><td>{explanation.probability:.3f}"
+            excerpt = escape(" ".join(text.split())[:200])
+            rows.append(f'<tr><td><a href="{name}">{number}</a></td><td>{result}</td><td>{excerpt}</td></tr>')
             done()
     style = "body { font: 15px/1.5 system-ui, sans-serif; color-scheme: light dark; } td { padding: .1rem .8rem 0 0; }"
     head = f'<head><meta charset="utf-8"><title>explanations</title><style>{style}</style></head>'
@@ -206,12 +211,12 @@ def _in_bulk(
     typer.echo(f"{len(texts):,} documents explained: {out / 'index.html'}", err=True)
 
 
-def _show(explanation: "Explanation", view: View | None, out: Path | None, master: bool) -> None:
+def _write_explanation(explanation: "Explanation", view: View | None, out: Path | None, master: bool) -> None:
     from mpad.explain.terminal import as_text
 
     suffix = out.suffix.lower() if out is not None else ""
     if out is not None and view is None and suffix in _PICTURES:
-        _draw(explanation, out)
+        _save_picture(explanation, out)
         typer.echo(f"written to {out}", err=True)
         return
     if view is None:
@@ -224,7 +229,7 @@ def _show(explanation: "Explanation", view: View | None, out: Path | None, maste
     elif view is View.json:
         content = as_json(explanation.to_dict()) + "\n"
     elif view is View.keywords:
-        content = _keywords(explanation)
+        content = _format_keywords(explanation)
     else:
         content = as_text(explanation)
     if out is None:
@@ -234,18 +239,18 @@ def _show(explanation: "Explanation", view: View | None, out: Path | None, maste
         typer.echo(f"written to {out}", err=True)
 
 
-def _keywords(explanation: "Explanation") -> str:
-    """Keywords, phrases and, of several sentences, a summary; a line each, with tabs between."""
+def _format_keywords(explanation: "Explanation") -> str:
+    """Return keywords, phrases and, for several sentences, a summary, as tab-separated lines."""
     lines = [f"keyword\t{one.weight:+.4f}\t{one.text}" for one in explanation.keywords()]
     lines += [f"phrase\t{one.weight:+.4f}\t{one.text}" for one in explanation.phrases()]
     if len(explanation.sentences) > 1:
         for one in explanation.summary():
-            said = " ".join(explanation.text[one.start : one.end].split())
-            lines.append(f"sentence\t{one.weight:+.4f}\t{said}")
+            text = " ".join(explanation.text[one.start : one.end].split())
+            lines.append(f"sentence\t{one.weight:+.4f}\t{text}")
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _graph_model(folder: Path, tokenizer: str | None) -> "DocumentModel":
+def _load_graph_model(folder: Path, tokenizer: str | None) -> "DocumentModel":
     from mpad.errors import InputError
     from mpad.pipeline.document_model import DocumentModel
     from mpad.pipeline.store import load_model
@@ -262,8 +267,8 @@ def _sample(texts: list[str], most: int) -> list[str]:
     return texts if len(texts) <= most else random.Random(0).sample(texts, most)
 
 
-def _draw(explanation: "Explanation", out: Path) -> None:
-    """Write a picture; of letters that its font has not, say so once."""
+def _save_picture(explanation: "Explanation", out: Path) -> None:
+    """Write a picture, with one warning for all letters missing from the font."""
     import warnings
 
     with warnings.catch_warnings(record=True) as caught:
@@ -275,3 +280,80 @@ def _draw(explanation: "Explanation", out: Path) -> None:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     if any(glyphs):
         typer.echo("letters that the picture's font does not have are drawn as boxes; .html shows them all", err=True)
+
+
+def _print_faithfulness(model: "DocumentModel", texts: list[str], method: str | None, unit: str, plain: bool) -> None:
+    """Print the faithfulness of explanations, by every method or by one."""
+    from mpad.cli.progress import document_bar
+    from mpad.explain.faithfulness import RANDOM, best, measure
+    from mpad.explain.methods import METHODS
+    from mpad.explain.pairs import pair_share
+
+    with document_bar(len(texts), "explaining") as done:
+        scores = measure(model, texts, [method] if method else METHODS, [unit], done=done)
+    first = best(scores)
+    if plain:
+        typer.echo(as_json([asdict(one) for one in scores]))
+        return
+
+    def pm(value: float, error: float) -> str:
+        return f"{value:.3f} ± {error:.3f}"
+
+    rows = [
+        [
+            one.method,
+            pm(one.deletion, one.deletion_error),
+            pm(one.insertion, one.insertion_error),
+            "" if one.method == RANDOM else pm(one.gain, one.gain_error),
+            "" if one.method in (RANDOM, first.method) else pm(*first.lead(one)),
+            f"{1000 * one.seconds:.0f}" if one.seconds else "",
+        ]
+        for one in scores
+    ]
+    areas = ["deletion (lower)", "insertion (higher)", "gain over random", "behind the best"]
+    setting = f"by {unit}, {scores[0].documents:,} documents, ± 95 %"
+    typer.echo(f"areas under the curve of the label's probability, {setting}")
+    print_rows(["method", *areas, "CPU ms per document"], rows, Format.table)
+    typer.echo(f"most faithful here: {first.method}")
+    if unit == "edge" and not model.labels.multilabel:
+        share = pair_share(model, texts)
+        linear = "" if share.linear is None else f" and are {share.linear:.0%} of its linear part"
+        typer.echo(
+            f"pairs of words carry {share.model:.0%} of the labels' lead over runners-up{linear}; "
+            f"without them {share.changed:.0%} of the labels change"
+        )
+
+
+def _print_class_features(model: "DocumentModel", texts: list[str], method: str, plain: bool) -> None:
+    """Print the top features of each class."""
+    from mpad.cli.progress import document_bar
+    from mpad.explain.corpus import class_features
+
+    with document_bar(len(texts), "explaining") as done:
+        features = class_features(model, texts, method, done=done)
+    if plain:
+        typer.echo(as_json([{**asdict(one), "label": str(one.label)} for one in features]))
+        return
+    for one in features:
+        typer.echo(f"\n{printable(str(one.label))}: {one.documents:,} documents")
+        rows = [[row.text, row.weight, row.documents, row.example] for row in (*one.words, *one.edges)]
+        if rows:
+            print_rows(["word or pair", "weight per document", "documents", "example"], rows, Format.table)
+
+
+def _print_drift(model: "DocumentModel", before: list[str], now: list[str], plain: bool) -> None:
+    """Print the differences between two sets of documents."""
+    from mpad.explain.drift import drift
+
+    result = drift(model, before, now)
+    if plain:
+        typer.echo(as_json([asdict(one) for one in result]))
+        return
+    rows = [
+        [one.what, one.first, one.second, f"{one.difference:+.4f} ± {one.error:.4f}", "*" if one.clear else ""]
+        for one in result
+    ]
+    print_rows(
+        [f"mean of {len(before):,} and {len(now):,} documents", "before", "now", "difference", ""], rows, Format.table
+    )
+    typer.echo("* the 95 % interval of the difference excludes zero")

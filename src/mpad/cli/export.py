@@ -1,4 +1,4 @@
-"""`mpad export`: a model in another form."""
+"""`mpad export`: convert a model to ONNX or int8."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ from mpad.cli.inputs import (
     OwnTokenizer,
     Separator,
     TextColumn,
-    labelled,
+    read_labeled,
     remembered_columns,
     remembered_separator,
 )
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 def run(
     model: ModelFolder,
     onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="Folder to write for ONNX Runtime: model.onnx and how to read text.")
+        Path | None, typer.Option("--onnx", help="Folder for ONNX Runtime: model.onnx and the text preprocessing.")
     ] = None,
-    int8: Annotated[
-        Path | None, typer.Option("--int8", help="Folder to write the model to with word vectors of 8 bits.")
-    ] = None,
+    int8: Annotated[Path | None, typer.Option("--int8", help="Folder for the model with 8-bit word vectors.")] = None,
     check: Annotated[
-        str | None, typer.Option("--check", help="Labelled DATA: print size, speed and accuracy before and after.")
+        str | None, typer.Option("--check", help="Labeled DATA: print size, speed and accuracy before and after.")
     ] = None,
     text: TextColumn = None,
     label: LabelColumns = None,
@@ -40,23 +38,22 @@ def run(
     tokenizer: OwnTokenizer = None,
     force: Force = False,
 ) -> None:
-    """Write a model in another form: for ONNX Runtime, or smaller.
+    """Convert a model for ONNX Runtime, or to a smaller one.
 
     Example: `mpad export my-model --onnx my-model-onnx`
 
     Example: `mpad export my-model --int8 my-small-model --check test.csv`
 
-    What --int8 writes is a model folder like any other. What --onnx writes needs neither mpad nor torch: see
-    docs/how-to/onnx.md.
+    --int8 writes a regular model folder. The output of --onnx needs neither mpad nor torch: see docs/how-to/onnx.md.
     """
     if onnx is None and int8 is None:
         raise typer.BadParameter("name a folder to write: --onnx OUT or --int8 OUT", param_hint="--onnx, --int8")
-    _check_before(model, onnx, int8, check)
+    _validate(model, onnx, int8, check)
     for out in (onnx, int8):
         check_new(out, force)
     known = remembered_columns(model)
-    sign = separator or remembered_separator(model)
-    texts, labels = ([], []) if check is None else labelled(check, text, label, "test", sign, known)
+    label_separator = separator or remembered_separator(model)
+    texts, labels = ([], []) if check is None else read_labeled(check, text, label, "test", label_separator, known)
     from mpad.export.check import check_model, check_onnx
     from mpad.export.int8_folder import export_int8
     from mpad.export.onnx_folder import export_onnx
@@ -71,11 +68,11 @@ def run(
         typer.echo(f"wrote {int8} (8 bits: {', '.join(tables) or 'none, all tables are narrow'})", err=True)
         rows += [("int8", check_model(int8, texts, labels, tokenizer))] if texts else []
     if rows:
-        _show(rows, form)
+        _print_comparison(rows, form)
 
 
-def _check_before(model: Path, onnx: Path | None, int8: Path | None, check: str | None) -> None:
-    """What is missing or wrong is said before anything is read or written."""
+def _validate(model: Path, onnx: Path | None, int8: Path | None, check: str | None) -> None:
+    """Validate arguments and installed packages before reading anything."""
     from mpad.errors import InputError
     from mpad.extras import require
 
@@ -86,10 +83,10 @@ def _check_before(model: Path, onnx: Path | None, int8: Path | None, check: str 
         require(module, extra="onnx")
 
 
-def _show(rows: "list[tuple[str, Checked]]", form: Format) -> None:
+def _print_comparison(rows: "list[tuple[str, Checked]]", form: Format) -> None:
     before = rows[0][1]
     columns = ["form", "megabytes", "documents/s", before.measure, "largest difference", "answers changed"]
-    shown: list[list[Any]] = [
+    cells: list[list[Any]] = [
         [name, one.megabytes, round(one.speed), one.quality, *one.differs_from(before)] for name, one in rows
     ]
-    print_rows(columns, shown, form)
+    print_rows(columns, cells, form)

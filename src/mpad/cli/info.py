@@ -1,4 +1,4 @@
-"""`mpad info`: what is in a model folder."""
+"""`mpad info`: describe a model folder or this installation."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +12,15 @@ from mpad.errors import MissingExtra
 
 
 def run(
-    model: Annotated[Path | None, typer.Argument(help="Folder of a fitted model; none: this installation.")] = None,
+    model: Annotated[
+        Path | None, typer.Argument(help="Folder of a fitted model; without it, describe this installation.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
     tokenizer: OwnTokenizer = None,
 ) -> None:
-    """Describe a fitted model: classes, vocabulary, network, format, when and on what it was trained, and how well.
+    """Describe a fitted model: classes, vocabulary, network, format, training data and scores.
 
-    Without a model: versions, and what computes here (compiled or plain code, threads, GPU, precision).
+    Without a model: versions, compiled code, threads, GPU and precision of this installation.
 
     Example: `mpad info my-model`
 
@@ -27,7 +29,7 @@ def run(
     if model is None:
         from mpad.environment import environment
 
-        _show(dict(environment()), "this installation", as_json)
+        _print_facts(dict(environment()), "this installation", as_json)
         return
     from mpad.estimator.text_classifier import TextClassifier
     from mpad.paper import zoo
@@ -50,17 +52,17 @@ def run(
             facts = {"model": loaded.kind, "classes": classes, **loaded.get_params(), **facts}
     size = sum(file.stat().st_size for file in model.iterdir() if file.is_file())
     facts["megabytes"] = round(size / 1e6, 2)
-    _show(facts, str(model), as_json)
+    _print_facts(facts, str(model), as_json)
 
 
-def _show(facts: dict[str, Any], title: str, as_json: bool) -> None:
+def _print_facts(facts: dict[str, Any], title: str, as_json: bool) -> None:
     if as_json:
         typer.echo(as_json_line(facts))
         return
-    print_rows(["", title], [[name, _in_words(value)] for name, value in facts.items()], Format.table)
+    print_rows(["", title], [[name, _format_value(value)] for name, value in facts.items()], Format.table)
 
 
-def _in_words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value) if all(isinstance(one, str) for one in value) else f"{len(value):,}"
     return str(value)

@@ -1,4 +1,4 @@
-"""`mpad`: the command that holds the others."""
+"""`mpad`: the main command."""
 
 import sys
 import warnings
@@ -14,7 +14,7 @@ from mpad.text.printable import printable
 
 app = typer.Typer(
     name="mpad",
-    help="Documents as graphs of words, classified by passing messages over them.",
+    help="Explainable text classification with graph neural networks.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -23,12 +23,12 @@ app = typer.Typer(
 )
 
 
-# What is wrong with a command line: options, arguments, commands. Of these typer names this one alone.
+# Base class of all errors in a command line; typer exports only this subclass.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"mpad {__version__}")
         raise typer.Exit
 
@@ -36,10 +36,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Documents as graphs of words, classified by passing messages over them."""
+    """Explainable text classification with graph neural networks."""
 
 
 for module in (demo, fit, tune, predict, evaluate, report, explain, info, export, compare, reproduce, serve):
@@ -49,43 +49,45 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Run a command; an error is one line, never a traceback: exit code 2 of a command line that is wrong, else 1."""
+    """Run a command; print errors as one line. Exit code 2 is a usage error, 1 any other error."""
     warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # half a surrogate pair, or an alphabet that the terminal has not
+        if isinstance(stream, TextIOWrapper):  # lone surrogates, and letters that the terminal cannot encode
             stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(app(standalone_mode=False))
     except _UsageError as error:
-        sys.exit(_wrong_usage(error))
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+        sys.exit(_report_usage_error(error))
+    except BrokenPipeError:  # the reader, such as head, closed the pipe
         sys.stderr.close()
         sys.exit(0)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except (MPADError, OSError) as error:
-        _say(str(error))
+        _report(str(error))
         sys.exit(1)
     except MemoryError:
-        _say("this takes more memory than the machine has: give fewer or shorter documents, or a smaller network")
+        _report("this takes more memory than the machine has: give fewer or shorter documents, or a smaller network")
         sys.exit(1)
 
 
-def _wrong_usage(error: Any) -> int:
-    """Say what is wrong with a command line, and where help is; nothing where nothing was asked: help is there then."""
-    said = error.format_message().strip()
-    if said:
-        asked = error.ctx.command_path if error.ctx is not None else "mpad"
-        _say(f"{said.rstrip('.')}; see {asked} --help")
+def _report_usage_error(error: Any) -> int:
+    """Print a usage error with a hint on --help, and return the exit code; a bare command has printed its help."""
+    message = error.format_message().strip()
+    if message:
+        command = error.ctx.command_path if error.ctx is not None else "mpad"
+        _report(f"{message.rstrip('.')}; see {command} --help")
     return int(error.exit_code)
 
 
-def _say(line: str) -> None:
-    sys.stderr.write(f"mpad: {printable(' '.join(line.split()))}\n")
+def _report(message: str) -> None:
+    sys.stderr.write(f"mpad: {printable(' '.join(message.split()))}\n")
 
 
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    """A word about the data is for the user; other warnings are for developers, and name their place."""
-    _say(f"warning: {message}" if category is DataWarning else f"{filename}:{lineno}: {category.__name__}: {message}")
+    """Print data warnings without their source location, which matters only in others."""
+    _report(
+        f"warning: {message}" if category is DataWarning else f"{filename}:{lineno}: {category.__name__}: {message}"
+    )

@@ -1,4 +1,4 @@
-"""Rows → a table, JSON lines or CSV on standard output, or a file in the format of its suffix."""
+"""Output of rows as a table, JSON lines or CSV, or to a file in the format of its suffix."""
 
 import csv
 import io
@@ -19,32 +19,32 @@ from rich.text import Text
 from mpad.errors import InputError
 from mpad.text.printable import printable
 
-_WIDEST = 10_000  # columns of a table that nobody looks at on a terminal
+_MAX_WIDTH = 10_000  # characters per line of a table outside a terminal
 
 
 class Format(StrEnum):
-    """How to print rows."""
+    """Format of printed rows."""
 
     table = "table"
     jsonl = "jsonl"
     csv = "csv"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="Output format.")]
 OutFile = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="Write to this file instead: .csv, .tsv, .jsonl or .parquet.", show_default=False),
 ]
 Spreadsheet = Annotated[
     bool,
-    typer.Option("--spreadsheet", help="CSV for spreadsheets: ' before cells that they would run as a formula."),
+    typer.Option("--spreadsheet", help="Escape cells that a spreadsheet would run as a formula with an apostrophe."),
 ]
-_WRITTEN = (".csv", ".tsv", ".jsonl", ".parquet")
+_FILE_FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_new(path: Path | None, force: bool, kinds: Sequence[str] = ()) -> None:
-    """Refuse a destination that exists, unless --force is given, or that has another suffix than one of `kinds`."""
+    """Raise InputError if a destination exists, unless `force`, or if its suffix is not one of `kinds`."""
     if path is None:
         return
     if kinds and path.suffix.lower() not in kinds:
@@ -63,20 +63,20 @@ def show_rows(
 ) -> None:
     """Print rows, or write them to a file in the format of its suffix."""
     if spreadsheet:
-        rows = ([_without_formula(cell) for cell in row] for row in rows)
+        rows = ([_escape_formula(cell) for cell in row] for row in rows)
     if out is None:
         print_rows(columns, rows, form)
         return
     from mpad.files.atomic import write_file
 
-    listed = [list(row) for row in rows]
-    write_file(out, _as_bytes(columns, listed, out.suffix.lower()))
-    typer.echo(f"wrote {out} ({len(listed):,} rows)", err=True)
+    lists = [list(row) for row in rows]
+    write_file(out, _as_bytes(columns, lists, out.suffix.lower()))
+    typer.echo(f"wrote {out} ({len(lists):,} rows)", err=True)
 
 
 def check_out(out: Path | None, force: bool) -> None:
-    """Refuse a file of rows that exists, or whose format is unknown."""
-    check_new(out, force, _WRITTEN)
+    """Raise InputError if an output file of rows exists, unless `force`, or has an unknown format."""
+    check_new(out, force, _FILE_FORMATS)
 
 
 def _as_bytes(columns: Sequence[str], rows: list[list[Any]], suffix: str) -> bytes:
@@ -97,51 +97,51 @@ def _as_bytes(columns: Sequence[str], rows: list[list[Any]], suffix: str) -> byt
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _without_formula(cell: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would run as a formula."""
+def _escape_formula(cell: Any) -> Any:
+    """Prefix text that a spreadsheet would run as a formula with an apostrophe."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format, title: str | None = None) -> None:
-    """Print rows in the format asked for."""
+    """Print rows in a format."""
     if form is Format.jsonl:
         for row in rows:
             sys.stdout.write(as_json(dict(zip(columns, row, strict=True))) + "\n")
     elif form is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
-        to_terminal = sys.stdout.isatty()  # a file gets documents as they are
+        to_terminal = sys.stdout.isatty()  # files keep control characters
         writer.writerows(
             [printable(cell) if isinstance(cell, str) else cell for cell in row] if to_terminal else row for row in rows
         )
     else:
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        listed = [list(row) for row in rows]
+        lists = [list(row) for row in rows]
         for number, column in enumerate(columns):
-            numeric = all(isinstance(row[number], (int, float)) for row in listed)
+            numeric = all(isinstance(row[number], (int, float)) for row in lists)
             table.add_column(_cell(column), justify="right" if numeric else "left", overflow="fold")
-        for row in listed:
+        for row in lists:
             table.add_row(*[_cell(value) for value in row])
         console = Console(emoji=False)
         if not console.is_terminal and "COLUMNS" not in os.environ:
-            wide = console.options.update(max_width=_WIDEST)
-            console.width = max(console.width, console.measure(table, options=wide).maximum)  # a row is a line
+            wide = console.options.update(max_width=_MAX_WIDTH)
+            console.width = max(console.width, console.measure(table, options=wide).maximum)  # one line per row
         console.print(table)
 
 
 def as_json(value: Any) -> str:
-    """Return a value as a line of JSON; on a terminal without control characters. NaN and infinity become null."""
+    """Return a value as a line of JSON, escaped on a terminal; NaN and infinity become null."""
     try:
         return json.dumps(value, ensure_ascii=sys.stdout.isatty(), allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=sys.stdout.isatty())
+        return json.dumps(_replace_non_finite(value), ensure_ascii=sys.stdout.isatty())
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
+        return {name: _replace_non_finite(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
+        return [_replace_non_finite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpad.cli.engine import Address, Engine, EngineOption
-from mpad.cli.inputs import Force, ModelFolder, OwnTokenizer, TextColumn, one_column, remembered_columns, rows_of
+from mpad.cli.inputs import (
+    Address,
+    Engine,
+    EngineOption,
+    Force,
+    ModelFolder,
+    OwnTokenizer,
+    TextColumn,
+    one_column,
+    open_rows,
+    remembered_columns,
+)
 from mpad.cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
 from mpad.data.readers import ReadColumns, choose_columns
 from mpad.errors import InputError, StoreError
@@ -17,7 +27,7 @@ from mpad.text.printable import printable
 if TYPE_CHECKING:
     from collections import Counter
 
-    from mpad.scale.answers import Asked
+    from mpad.scale.columns import PredictOptions
     from mpad.scale.job import Job, Outcome, Task
 
 
@@ -26,14 +36,14 @@ def run(
     data: Annotated[
         str,
         typer.Argument(
-            help="A data file, a document in quotes, or - for standard input, one document per line; with OUT, also a "
-            "pattern in quotes or a folder of data files."
+            help="Data file, quoted document, or - for standard input, one document per line; with OUT, also a quoted "
+            "pattern or a folder of data files."
         ),
     ] = "-",
     out: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder for a Parquet file per file of DATA; or a file, as with --out.", show_default=False
+            help="Folder for one Parquet file per file of DATA; or a file, as with --out.", show_default=False
         ),
     ] = None,
     out_file: OutFile = None,
@@ -41,24 +51,25 @@ def run(
     spreadsheet: Spreadsheet = False,
     text: TextColumn = None,
     form: FormatOption = Format.table,
-    proba: Annotated[bool, typer.Option("--proba", help="Print the probability of every class.")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="Print that many of the likeliest classes.")] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="Add this many of the most probable classes.")] = None,
     reject_below: Annotated[
-        float | None, typer.Option(min=0, max=1, help="No label where its probability is below that.")
+        float | None, typer.Option(min=0, max=1, help="Leave the label empty if its probability is below this value.")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Of many labels, give those above that, not above their own.")
+        float | None,
+        typer.Option(min=0, max=1, help="Multi-label: one threshold for all labels instead of the fitted ones."),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu answers by NumPy alone; cuda or auto wait for torch.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device: cpu predicts with NumPy; cuda and auto import torch.")] = "cpu",
     tokenizer: OwnTokenizer = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="With OUT: processes, one file each at a time. As many as cores if not given."),
+        typer.Option(min=1, help="With OUT: processes, with one file each at a time; by default one per core."),
     ] = None,
     engine: EngineOption = Engine.local,
     address: Address = None,
 ) -> None:
-    """Label documents: one row each, in their order. As CSV or JSON lines, with all columns that they came with.
+    """Predict the labels of documents, one row per document, in order. CSV and JSON lines keep all input columns.
 
     Example: `mpad predict my-model new.csv --out labels.csv`
 
@@ -70,17 +81,17 @@ def run(
 
     Example: `mpad predict my-model new.csv --top 3`
 
-    Example: `mpad predict my-model 'in/*.parquet' answers --workers 8`
+    Example: `mpad predict my-model 'in/*.parquet' predictions --workers 8`
 
-    Example: `mpad predict my-model 'in/*.parquet' answers --engine ray --address 10.0.0.1:6379`
+    Example: `mpad predict my-model 'in/*.parquet' predictions --engine ray --address 10.0.0.1:6379`
 
-    Into a folder, each file is streamed, and its answers appear when they are whole; the same command again skips files
-    that are done by the same model with the same settings. Files that cannot be read are named, and the others done.
+    With a folder OUT, each file is streamed, and its output appears once complete. The same command skips files already
+    predicted by the same model with the same settings. Unreadable files are reported, and the others predicted.
     """
-    from mpad.scale.answers import Asked, load_answerer
-    from mpad.scale.predictor import name_beside
+    from mpad.scale.columns import PredictOptions, load_column_predictor
+    from mpad.scale.predictor import unique_column
 
-    asked = Asked(proba, top, reject_below, threshold)
+    options = PredictOptions(proba, top, reject_below, threshold)
     if out is not None and out_file is None and out.suffix and not out.is_dir():
         out, out_file = None, out
     check_out(out_file, force)
@@ -92,38 +103,36 @@ def run(
             )
         if address is not None and engine is Engine.local:
             raise InputError("--address is for --engine ray")
-        _into_folder(model, data, out, text, remembered, asked, tokenizer, (engine, workers, address))
+        _into_folder(model, data, out, text, remembered, options, tokenizer, (engine, workers, address))
         return
     if workers is not None or engine is not Engine.local or address is not None:
         raise InputError("--workers, --engine and --address need a folder to write to: mpad predict MODEL DATA OUT")
-    stream = rows_of(data, text, remembered)
-    answerer = load_answerer(model, asked, device, tokenizer)
+    stream = open_rows(data, text, remembered)
+    predictor = load_column_predictor(model, options, device, tokenizer)
     at, whole = stream.text_at, form is not Format.table or out_file is not None
-    own = [name_beside(name, stream.names if whole else ()) for name in answerer.fields]
+    added = [unique_column(name, stream.names if whole else ()) for name in predictor.fields]
 
-    def answered() -> Iterator[list[Any]]:
-        from mpad.cli.progress import watched
+    def predict_rows() -> Iterator[list[Any]]:
+        from mpad.cli.progress import track_chunks
 
-        for chunk in watched(stream.chunks, stream.total):
-            columns = answerer.answer([str(row[at]) for row in chunk])
-            if answerer.many and not as_lists:
+        for chunk in track_chunks(stream.chunks, stream.total):
+            columns = predictor.predict([str(row[at]) for row in chunk])
+            if predictor.many and not as_lists:
                 columns[0] = [", ".join(labels) for labels in columns[0]]
-            for row, answer in zip(chunk, zip(*columns, strict=True), strict=True):
-                yield [*row, *answer] if whole else [*answer, row[at]]
+            for row, cells in zip(chunk, zip(*columns, strict=True), strict=True):
+                yield [*row, *cells] if whole else [*cells, row[at]]
             sys.stdout.flush()
 
     as_lists = form is Format.jsonl if out_file is None else out_file.suffix.lower() in (".jsonl", ".parquet")
-    names = [*stream.names, *own] if whole else [*own, "text"]
-    show_rows(names, answered(), form, out_file, spreadsheet)
-    _show_known_words(answerer.words)
+    names = [*stream.names, *added] if whole else [*added, "text"]
+    show_rows(names, predict_rows(), form, out_file, spreadsheet)
+    _print_word_coverage(predictor.words)
 
 
-def _show_known_words(words: "Counter[str]") -> None:
+def _print_word_coverage(words: "Counter[str]") -> None:
     total, known = words["all"], words["all"] - words["unknown"]
     if words["empty"]:
-        typer.echo(
-            f"warning: the model reads no word of {words['empty']:,} documents; their label means nothing", err=True
-        )
+        typer.echo(f"warning: the model reads no word of {words['empty']:,} documents; ignore their labels", err=True)
     if total:
         typer.echo(f"the model knows {known:,} of {total:,} words ({100 * known / total:.0f} %)", err=True)
 
@@ -134,23 +143,23 @@ def _into_folder(
     out: Path,
     text: list[str] | None,
     remembered: ReadColumns,
-    asked: "Asked",
+    options: "PredictOptions",
     tokenizer: str | None,
-    how: tuple[Engine, int | None, str | None],
+    execution: tuple[Engine, int | None, str | None],
 ) -> None:
-    """Predict files into a folder, a Parquet file each."""
+    """Predict files into a folder, one Parquet file per input file."""
     from mpad.scale.job import make_job, make_tasks
 
     column = one_column(text, "--text") or remembered.text
     tasks = make_tasks(data, out)
     first = choose_columns(tasks[0].source, one_column(text, "--text"), None, False, remembered)
     if first is not None and column != first.text:
-        column = None  # the files have other names than the training data: guessed for each
-    job = make_job(model, column, asked, tokenizer)
-    _score(job, tasks, lambda left: _outcomes(job, left, *how))
+        column = None  # no column of the training data: guess it per file
+    job = make_job(model, column, options, tokenizer)
+    _predict_files(job, tasks, lambda left: _run_engine(job, left, *execution))
 
 
-def _outcomes(
+def _run_engine(
     job: "Job", tasks: "list[Task]", engine: Engine, workers: int | None, address: str | None
 ) -> "Iterator[Outcome]":
     if engine is Engine.ray:
@@ -163,16 +172,16 @@ def _outcomes(
     return pool.score_files(job, tasks, workers or cores())
 
 
-def _score(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Task]], Iterator[Outcome]]") -> None:
-    """Score what is left to do, and say what came of it."""
+def _predict_files(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Task]], Iterator[Outcome]]") -> None:
+    """Predict the remaining files and report the result."""
     left = [task for task in tasks if not job.is_done(task)]
     folder = tasks[0].out.parent
     if len(left) < len(tasks):
         typer.echo(f"{len(tasks) - len(left):,} of {len(tasks):,} files are done already in {folder}", err=True)
     older = sum(task.out.exists() for task in left)
     if older:
-        said = f"{older:,} files of answers in {folder} are of another model, other settings or other documents"
-        typer.echo(f"{said}, and are replaced", err=True)
+        reason = f"{older:,} files in {folder} are from another model, other settings or other documents"
+        typer.echo(f"{reason}, and are replaced", err=True)
     rows, failed = 0, 0
     from mpad.cli.progress import file_bar
 
@@ -187,4 +196,4 @@ def _score(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Task]], It
                 typer.echo(f"mpad: {printable(' '.join(outcome.error.split()))}", err=True)
     typer.echo(f"{len(left) - failed:,} files with {rows:,} rows written to {folder}", err=True)
     if failed:
-        raise InputError(f"{failed:,} of {len(tasks):,} files could not be scored; put them right and run this again")
+        raise InputError(f"{failed:,} of {len(tasks):,} files could not be scored; fix them and run this again")

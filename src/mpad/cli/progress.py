@@ -1,4 +1,4 @@
-"""Progress bars on standard error: over epochs, and over documents."""
+"""Progress bars on standard error, shown on a terminal only."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -6,10 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    Progress,
-    track,
-)
+from rich.progress import Progress, track
 
 from mpad.training.progress import EpochReport, Sink, bar_columns
 
@@ -20,15 +17,15 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-def watched(chunks: Iterable[Item], total: int | None) -> Iterator[Item]:
-    """Give chunks with a bar, where there are many and somebody is watching, but not the answers themselves."""
+def track_chunks(chunks: Iterable[Item], total: int | None) -> Iterator[Item]:
+    """Yield chunks with a progress bar, unless they are few or the output itself goes to the terminal."""
     console = Console(stderr=True)
     quiet = not console.is_terminal or sys.stdout.isatty() or total is None or total < 4
-    yield from track(chunks, "answering", total, console=console, transient=True, disable=quiet)
+    yield from track(chunks, "predicting", total, console=console, transient=True, disable=quiet)
 
 
-def in_chunks(texts: list[Item], size: int = 2048) -> Iterator[list[Item]]:
-    """Give documents chunk by chunk, with a bar where there are many and somebody is watching."""
+def iter_chunks(texts: list[Item], size: int = 2048) -> Iterator[list[Item]]:
+    """Yield documents in chunks, with a progress bar if there are many."""
     console = Console(stderr=True)
     chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
     quiet = not console.is_terminal or len(chunks) < 4
@@ -37,7 +34,7 @@ def in_chunks(texts: list[Item], size: int = 2048) -> Iterator[list[Item]]:
 
 @contextmanager
 def run_bar(total: int) -> Iterator[tuple[Sink, Callable[["Record"], None]]]:
-    """Show a bar over the runs of an experiment, and a line for each that is done."""
+    """Show a progress bar over the runs of an experiment, and print a line per finished run."""
     console = Console(stderr=True)
     with Progress(*bar_columns("running"), console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("running", total=total, said="")
@@ -53,17 +50,17 @@ def run_bar(total: int) -> Iterator[tuple[Sink, Callable[["Record"], None]]]:
 
 
 @contextmanager
-def document_bar(total: int, said: str) -> Iterator[Callable[[], None]]:
-    """Show a bar over documents that take a while each, where somebody is watching."""
+def document_bar(total: int, title: str) -> Iterator[Callable[[], None]]:
+    """Show a progress bar over documents."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(said, total=total)
+        task = progress.add_task(title, total=total)
         yield lambda: progress.advance(task)
 
 
 @contextmanager
 def file_bar(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar over files, with the rows that they had, where somebody is watching."""
+    """Show a progress bar over files, with the number of rows so far."""
     console, rows = Console(stderr=True), 0
     with Progress(*bar_columns("files"), console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("files", total=total, said="")

@@ -1,4 +1,4 @@
-"""`mpad report`: a model on labelled documents, as one page to mail."""
+"""`mpad report`: evaluation of a model as one HTML page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +13,10 @@ from mpad.cli.inputs import (
     OwnTokenizer,
     Separator,
     TextColumn,
-    labelled_documents,
+    read_labeled_documents,
+    read_texts,
     remembered_columns,
     remembered_separator,
-    unlabelled,
 )
 from mpad.cli.output import check_new
 
@@ -24,18 +24,18 @@ from mpad.cli.output import check_new
 def run(
     model: ModelFolder,
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, an .html file.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")] = Path("report.html"),
     text: TextColumn = None,
     label: LabelColumns = None,
     separator: Separator = None,
     against: Annotated[
-        str | None, typer.Option(help="Other DATA, such as what the model learnt from, to see what has drifted.")
+        str | None, typer.Option(help="Other DATA, such as the training data, to measure drift against.")
     ] = None,
-    mistakes: Annotated[int, typer.Option(min=0, help="Mistakes to explain, the surest first.")] = 8,
+    mistakes: Annotated[int, typer.Option(min=0, help="Mistakes to explain, most confident first.")] = 8,
     force: Force = False,
     tokenizer: OwnTokenizer = None,
 ) -> None:
-    """Write a report: scores with intervals, confusions, what speaks for each class, the surest mistakes explained.
+    """Write a report: scores with intervals, confusions, calibration, top features per class, explained mistakes.
 
     Example: `mpad report my-model test.csv --out report.html`
 
@@ -43,19 +43,18 @@ def run(
 
     Example: `mpad report my-model tickets.csv --label tags --separator ';'`
 
-    Of many labels a document: micro- and macro-F1, and each label right, missed and wrongly given.
+    For multi-label data: micro-F1, macro-F1, and each label right, missed and wrongly given.
 
-    One file of HTML without a script: it can be mailed, and asks nobody for anything. It quotes the mistakes, and words
-    of the other documents.
+    The report is one self-contained HTML file without scripts. It quotes the mistakes, and words of other documents.
     """
     from mpad.errors import InputError
 
     check_new(out, force, (".html", ".htm"))
     remembered = remembered_columns(model)
-    sign = separator or remembered_separator(model)
-    documents = labelled_documents(data, text, label, "test", sign, remembered)
+    label_separator = separator or remembered_separator(model)
+    documents = read_labeled_documents(data, text, label, "test", label_separator, remembered)
     texts, labels = documents.texts, documents.labels or []
-    then = None if against is None else unlabelled(against, text, remembered)
+    reference = None if against is None else read_texts(against, text, remembered)
     from mpad.cli.progress import document_bar
     from mpad.evaluate.report import make_report
     from mpad.files.atomic import write_file
@@ -63,12 +62,20 @@ def run(
     from mpad.pipeline.document_model import DocumentModel
 
     classifier = zoo.load(model, "cpu", tokenizer)
-    own = getattr(classifier, "model_", None)
-    if not isinstance(own, DocumentModel):
+    network_model = getattr(classifier, "model_", None)
+    if not isinstance(network_model, DocumentModel):
         raise InputError(f"{model}: a report explains mistakes, which an mpad model can; mpad evaluate takes any")
     with document_bar(min(len(texts), 200), "explaining") as done:
         page = make_report(
-            own, texts, labels, classifier.card_, model.resolve().name, then, mistakes, done, documents.ids
+            network_model,
+            texts,
+            labels,
+            classifier.card_,
+            model.resolve().name,
+            reference,
+            mistakes,
+            done,
+            documents.ids,
         )
     write_file(out, page.encode("utf-8", "replace"))
     typer.echo(f"wrote {out} ({len(texts):,} documents)", err=True)

@@ -1,4 +1,4 @@
-"""`mpad reproduce`: the paper's tables and figures, again."""
+"""`mpad reproduce`: the paper's tables and figures."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -14,14 +14,14 @@ Names = list[str] | None
 
 
 class Engine(StrEnum):
-    """Which records count as done."""
+    """Records that count as done."""
 
     any = "any"
     current = "current"
 
 
 class What(StrEnum):
-    """What to reproduce."""
+    """Table or figures to reproduce."""
 
     table1 = "table1"
     table2 = "table2"
@@ -30,24 +30,32 @@ class What(StrEnum):
 
 
 def run(
-    what: Annotated[What, typer.Argument(help="Which table, or the figures.", show_default=False)],
-    dataset: Annotated[Names, typer.Option(help="Only these; repeat, or put commas between.")] = None,
-    variant: Annotated[Names, typer.Option(help="Only these: mpad, sentence-att, clique, path.")] = None,
-    model: Annotated[Names, typer.Option(help="Only these rows, such as mpad-4mp or tfidf-svm.")] = None,
-    preset: Annotated[str, typer.Option(help="paper or authors.")] = "authors",
-    tokenizer: Annotated[str, typer.Option(help="kim, or kim-cased to keep case.")] = "kim",
-    grouped: Annotated[bool, typer.Option("--grouped", help="Folds keep equal texts together.")] = False,
-    folds: Annotated[int | None, typer.Option(help="The first so many folds (of a fixed split: seeds).")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Seeds: 1 over folds, 5 on a fixed split if not given.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Pretrained word vectors, a file.", envvar="MPAD_VECTORS")] = None,
+    what: Annotated[What, typer.Argument(help="Table to reproduce, or figures.", show_default=False)],
+    dataset: Annotated[
+        Names, typer.Option(help="Datasets, repeated or comma-separated; by default all that are available.")
+    ] = None,
+    variant: Annotated[Names, typer.Option(help="Variants: mpad, sentence-att, clique, path; by default all.")] = None,
+    model: Annotated[
+        Names, typer.Option(help="Rows of the table, such as mpad-4mp or tfidf-svm; by default all.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="Preset: paper or authors.")] = "authors",
+    tokenizer: Annotated[str, typer.Option(help="Tokenizer: kim, or kim-cased to keep case.")] = "kim",
+    grouped: Annotated[bool, typer.Option("--grouped", help="Keep equal texts in one fold.")] = False,
+    folds: Annotated[
+        int | None, typer.Option(help="Run only the first folds (with a fixed split: seeds); by default all.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds; by default 1 with folds and 5 with a fixed split.")
+    ] = None,
+    vectors: Annotated[str | None, typer.Option(help="File of pretrained word vectors.", envvar="MPAD_VECTORS")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of records, tables and figures.")] = Path("results"),
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
     engine: Annotated[
-        Engine, typer.Option(help="current: what an older engine computed is run again; any: it counts as done.")
+        Engine, typer.Option(help="Records that count as done: any, or those of the current engine only.")
     ] = Engine.any,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Only compute anew from the records.")] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Only compute the tables from the records.")] = False,
 ) -> None:
-    """Run the paper's experiments, and compute its tables from the records, beside the numbers that it printed.
+    """Run the paper's experiments and compute its tables from the records, compared with the published numbers.
 
     Example: `mpad reproduce table2 --dataset polarity --variant clique --folds 3`
 
@@ -57,10 +65,10 @@ def run(
 
     Example: `mpad reproduce table2 --no-run`
 
-    Datasets are found in the folder MPAD_DATA or in ~/.cache/mpad (see `mpad data`). A line of JSON is kept for every
-    fold and seed as soon as it is done; those that train together, as on a GPU, are done together. What is recorded
-    already is skipped: an interrupted run goes on where it stopped. A record keeps its engine, the version of what the
-    system computes; those of older engines stay, and tables say where, until --engine current runs them again.
+    Datasets are searched in the folder MPAD_DATA, then in ~/.cache/mpad (see `mpad data`). A line of JSON is recorded
+    for every fold and seed once it is done; runs that train together, as on a GPU, are recorded together. Recorded runs
+    are skipped, so an interrupted command continues where it stopped. A record states its engine, the version of the
+    numerical code; the tables mark records of older engines, and --engine current runs them again.
     """
     from mpad.paper.experiments import figures, paper, tables
     from mpad.paper.experiments.protocol import make_cell, reads_trees, table_models
@@ -68,7 +76,7 @@ def run(
     from mpad.paper.experiments.runner import Runner
     from mpad.paper.experiments.summary import summarise
 
-    (out / "records").mkdir(parents=True, exist_ok=True)  # better to fail now than after an hour
+    (out / "records").mkdir(parents=True, exist_ok=True)  # fail now rather than after the first run
     records = Records(out / "records")
     if what is What.table1:
         if not no_run:
@@ -81,7 +89,7 @@ def run(
         models = _split(model) + ["mpad" if name == "mpad" else f"mpad-{name}" for name in _split(variant)]
         setting = {"preset": preset, "tokenizer": tokenizer, "grouped": grouped}
         every = (*paper.TABLE_2_DATASETS, "snippets") if what is What.table2 else paper.TABLE_3_DATASETS
-        datasets = _split(dataset) or (list(every) if no_run else present(every))
+        datasets = _split(dataset) or (list(every) if no_run else available_datasets(every))
         cells = [
             make_cell(name, row, n_folds=folds, n_seeds=seeds, **setting)
             for name in datasets
@@ -94,28 +102,28 @@ def run(
     typer.echo(f"wrote {tables.write(records, out)}", err=True)
 
 
-def _split(given: Names) -> list[str]:
-    return [name for part in given or [] for name in part.split(",") if name]
+def _split(names: Names) -> list[str]:
+    return [name for part in names or [] for name in part.split(",") if name]
 
 
-def present(names: tuple[str, ...]) -> list[str]:
-    """Those whose files are here; of the others it says so."""
+def available_datasets(names: tuple[str, ...]) -> list[str]:
+    """Return the datasets whose files are available; print the reason for skipping the others."""
     from mpad.errors import DataFileError, MissingDataset
     from mpad.paper.datasets.files import find_files
 
-    present = []
+    available = []
     for name in names:
         try:
             if find_files(name) is not None:
-                present.append(name)
+                available.append(name)
                 continue
-            why = "its files are not here"
+            why = "its files are missing"
         except DataFileError as error:
             why = str(error)
         typer.echo(f"{name} is skipped: {why}", err=True)
-    if not present:
+    if not available:
         raise MissingDataset("none of the paper's datasets is here: mpad data list says where they are looked for")
-    return present
+    return available
 
 
 def _run(runner: "Runner", cells: list["Cell"]) -> None:
@@ -142,6 +150,6 @@ def _count(datasets: list[str], vectors: str | None, out: Path) -> None:
     from mpad.paper.experiments import paper
     from mpad.paper.experiments.table1 import count
 
-    chosen = datasets or present(tuple(paper.TABLE_1))
+    chosen = datasets or available_datasets(tuple(paper.TABLE_1))
     for name in track(chosen, description="counting", console=Console(stderr=True)):
         count(name, vectors, out)

@@ -1,4 +1,4 @@
-"""`mpad serve`: a model over HTTP, with a page to use it."""
+"""`mpad serve`: HTTP API and web app for models."""
 
 import errno
 from collections.abc import Iterable
@@ -9,55 +9,56 @@ from typing import Annotated
 
 import typer
 
-from mpad.cli.inputs import OwnTokenizer, labelled, pick_examples
+from mpad.cli.inputs import OwnTokenizer, pick_examples, read_labeled
 from mpad.files.encoding import decode
 
 
 def run(
     models: Annotated[
         list[str],
-        typer.Argument(help="Folders of fitted models, or NAME=FOLDER; the first answers where none is named."),
+        typer.Argument(help="Folders of fitted models, or NAME=FOLDER; the first one is the default model."),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; only this machine unless you say otherwise.")
+        str, typer.Option(help="Address to listen on; by default reachable from this machine only.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8000,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes that answer on one port; they share the memory of a model's tables.")
+        int, typer.Option(min=1, help="Worker processes on one port; they share the memory of the model tables.")
     ] = 1,
     api_key_file: Annotated[
-        Path | None, typer.Option(help="Ask for the key in this file (first line) on every request.")
+        Path | None, typer.Option(help="File whose first line is the API key that requests must send.")
     ] = None,
     origin: Annotated[
-        list[str] | None, typer.Option(help="Let pages of this origin call the API (CORS); repeat for more.")
+        list[str] | None, typer.Option(help="Allow pages of this origin to call the API (CORS). Repeatable.")
     ] = None,
-    max_body: Annotated[int, typer.Option(help="Largest request, in bytes.")] = 4 << 20,
-    max_documents: Annotated[int, typer.Option(help="Most documents in one request.")] = 1_000,
-    max_characters: Annotated[int, typer.Option(help="Longest document, in characters.")] = 200_000,
-    max_explained: Annotated[int, typer.Option(help="Longest document that is explained, in characters.")] = 50_000,
-    max_connections: Annotated[int, typer.Option(help="Most connections at once, of each worker.")] = 1_000,
+    max_body: Annotated[int, typer.Option(help="Maximal request size in bytes.")] = 4 << 20,
+    max_documents: Annotated[int, typer.Option(help="Maximal number of documents per request.")] = 1_000,
+    max_characters: Annotated[int, typer.Option(help="Maximal length of a document in characters.")] = 200_000,
+    max_explained: Annotated[int, typer.Option(help="Maximal length of an explained document in characters.")] = 50_000,
+    max_connections: Annotated[int, typer.Option(help="Maximal number of concurrent connections per worker.")] = 1_000,
     request_timeout: Annotated[
-        int, typer.Option(min=1, help="Seconds in which a request must be there whole, and its answer be read.")
+        int, typer.Option(min=1, help="Seconds for a client to send a complete request, and to read the response.")
     ] = 30,
     reload_every: Annotated[
-        float, typer.Option(min=0, help="Look for changed model folders every so many seconds; 0: on SIGHUP alone.")
+        float, typer.Option(min=0, help="Seconds between checks for changed model folders; 0 checks on SIGHUP only.")
     ] = 0,
     stop_within: Annotated[
-        int, typer.Option(min=1, help="Seconds in which a stop answers what was begun; the rest is cut off.")
+        int, typer.Option(min=1, help="Seconds to finish running requests when stopping; later ones are aborted.")
     ] = 30,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            help="Name by which the server may be asked for; by default this machine's own, or any with --host."
+            help="Allowed name in the Host header; by default names of this machine, or any with --host. Repeatable."
         ),
     ] = None,
     examples: Annotated[
-        Path | None, typer.Option(help="Labelled documents that the page offers to try; three a class.")
+        Path | None,
+        typer.Option(help="Labeled documents to offer in the web app, three per class; by default those in the model."),
     ] = None,
     tokenizer: OwnTokenizer = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line for every request.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log requests.")] = False,
 ) -> None:
-    """Serve models over HTTP: /predict, /explain, /what-if, /info, /healthz, /readyz, /metrics, and a page at /.
+    """Serve models over HTTP: /predict, /explain, /what-if, /info, /healthz, /readyz, /metrics, and a web app at /.
 
     Example: `mpad serve my-model`
 
@@ -65,9 +66,9 @@ def run(
 
     Example: `curl -s localhost:8000/predict -H 'content-type: application/json' -d '{"texts": ["a moving film"]}'`
 
-    The API is described at /openapi.json. Standard error gets a line of JSON for every request, never a document.
-    A folder that a new model has replaced is loaded on SIGHUP, or with --reload-every, while the old one answers.
-    Ctrl-C, or SIGTERM, stops it once what was begun is answered, or after --stop-within seconds.
+    The API is described at /openapi.json. Each request is logged to standard error as a line of JSON, without its text.
+    A replaced model folder is loaded on SIGHUP, or with --reload-every, while the old model still serves.
+    Ctrl-C or SIGTERM stops the server once running requests are finished, or after --stop-within seconds.
     """
     from mpad.extras import require
 
@@ -96,9 +97,9 @@ def run(
     for one in sockets:
         closing.enter_context(one)
     with closing:
-        shown = [] if examples is None else pick_examples(*labelled(str(examples), None, None, "train"))
-        asked = limits, key, origin or (), _hosts(host, allow_host), quiet, stop_within, workers, reload_every
-        settings = Settings(models, tokenizer, shown, *asked)
+        example_pairs = [] if examples is None else pick_examples(*read_labeled(str(examples), None, None, "train"))
+        options = limits, key, origin or (), _allowed_hosts(host, allow_host), quiet, stop_within, workers, reload_every
+        settings = Settings(models, tokenizer, example_pairs, *options)
         serve(settings, sockets, lambda: _announce(named_folders(models), sockets))
 
 
@@ -109,8 +110,8 @@ def _announce(names: Iterable[str], sockets: list[socket]) -> None:
         typer.echo(f"serving {', '.join(names)} at http://{shown}:{number}", err=True)
 
 
-def _hosts(host: str, allowed: list[str] | None) -> set[str] | None:
-    """Names that the Host header may have; None for any."""
+def _allowed_hosts(host: str, allowed: list[str] | None) -> set[str] | None:
+    """Return the allowed names in the Host header; None allows any."""
     own = {"localhost", "127.0.0.1", "::1", host.lower()}
     if allowed:
         return own | {name.lower() for name in allowed}

@@ -1,4 +1,4 @@
-"""`mpad fit --stream`: train on files that need not fit into memory, by one process or by several."""
+"""`mpad fit --stream`: train on files larger than memory, with one process or several."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mpad.cli.inputs import column_facts, is_named, said, show_columns
+from mpad.cli.inputs import column_entries, describe_source, is_dataset_name, show_columns
 from mpad.data.readers import Files, choose_columns
 from mpad.errors import InputError
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 _LARGE = 1 << 30  # bytes
 
 
-def streams(data: Files, asked: bool | None, reading: dict[str, Any]) -> bool:
-    """Whether DATA is read from disk as training goes: where it is asked for or large, and under torchrun.
+def should_stream(data: Files, requested: bool | None, options: dict[str, Any]) -> bool:
+    """Return whether to read DATA from disk during training: on request, above 1 GB, and under torchrun.
 
-    `reading` are options that say how; elsewhere they are refused.
+    Raise InputError if `options` of streaming were given without it.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        if asked is False:
-            raise InputError("several processes read DATA from disk as training goes: leave --no-stream out")
+        if requested is False:
+            raise InputError("several processes read DATA from disk during training: leave --no-stream out")
         return True
-    streamed = bool(asked)
-    if asked is None and not (isinstance(data, str) and is_named(data)):
+    streamed = bool(requested)
+    if requested is None and not (isinstance(data, str) and is_dataset_name(data)):
         from mpad.data.streams import total_size
 
         streamed = total_size(data) >= _LARGE
-    if reading and not streamed:
-        name = next(iter(reading)).replace("_", "-")
+    if options and not streamed:
+        name = next(iter(options)).replace("_", "-")
         raise InputError(f"--{name} goes with --stream; these documents are read into memory")
     return streamed
 
@@ -42,11 +42,11 @@ def run_stream(
     data: Files,
     out: Path,
     columns: tuple[str | None, list[str] | None, str | None],
-    reading: dict[str, Any],
+    options: dict[str, Any],
     resume: bool,
     refused: list[str],
 ) -> None:
-    """Fit, save and say how it went; of several processes, the first alone writes."""
+    """Fit and save a classifier and print its result; of several processes, only the first writes."""
     from mpad.estimator.training_card import closing_lines
     from mpad.training.stream_options import StreamOptions
 
@@ -57,12 +57,12 @@ def run_stream(
     show_columns(data, chosen)
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     first = int(os.environ.get("RANK", "0")) == 0
-    classifier.set_params(verbose=True).fit_stream(  # a bar, or lines where nobody looks on
+    classifier.set_params(verbose=True).fit_stream(  # a bar on a terminal, otherwise lines
         data,
         text=text,
         label=label[0] if label and len(label) == 1 else label,
         separator=separator,
-        options=StreamOptions(**reading),
+        options=StreamOptions(**options),
         checkpoint=checkpoint,
         resume=resume,
         keep_interrupted=True,
@@ -70,16 +70,16 @@ def run_stream(
     classifier.set_params(verbose="auto")
     if not first:
         return
-    classifier.card_ |= {"data": said(data), **column_facts(chosen, separator)}
+    classifier.card_ |= {"data": describe_source(data), **column_entries(chosen, separator)}
     classifier.save(out)
     checkpoint.unlink(missing_ok=True)
-    for line in [*kept_epoch(classifier), *closing_lines(classifier)]:
+    for line in [*epoch_lines(classifier), *closing_lines(classifier)]:
         typer.echo(line, err=True)
     typer.echo(f'saved to {out}; next: mpad predict {out} DATA, mpad explain {out} "some text"', err=True)
 
 
-def kept_epoch(classifier: "TextClassifier") -> list[str]:
-    """Return a line about the epoch that was kept; none if that is the last, as planned."""
+def epoch_lines(classifier: "TextClassifier") -> list[str]:
+    """Return a line on the selected epoch; none if it is the last, as planned."""
     if classifier.interrupted_:
         return [f"interrupted; kept epoch {classifier.best_epoch_}"]
     return [] if classifier.best_epoch_ == classifier.n_iter_ else [f"kept epoch {classifier.best_epoch_}"]

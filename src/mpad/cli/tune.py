@@ -1,4 +1,4 @@
-"""`mpad tune`: search for settings on your own documents, and save the best model."""
+"""`mpad tune`: search for the best settings and save a model with them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpad.cli.engine import Address, Engine, EngineOption
 from mpad.cli.inputs import (
+    Address,
     Data,
+    Engine,
+    EngineOption,
     Force,
     LabelColumn,
     TextColumn,
-    column_facts,
-    labelled_documents,
+    column_entries,
     one_column,
+    read_labeled_documents,
     vector_option,
 )
 from mpad.cli.output import check_new
@@ -30,32 +32,38 @@ def run(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the best model to.")],
     text: TextColumn = None,
     label: LabelColumn = None,
-    minutes: Annotated[float, typer.Option(help="How long to search; a trial that has begun is ended.")] = 10.0,
-    trials: Annotated[int | None, typer.Option(help="Trials at most, those before counted.")] = None,
-    vectors: Annotated[list[str] | None, typer.Option(help="Word vectors, as of `mpad fit`.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the trials to this file (.png, .svg, .pdf).")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
-    seed: Annotated[int, typer.Option(help="For results that repeat.")] = 0,
+    minutes: Annotated[
+        float, typer.Option(help="Search time in minutes; a running trial is allowed to finish.")
+    ] = 10.0,
+    trials: Annotated[
+        int | None, typer.Option(help="Maximal number of trials, including earlier ones; by default no limit.")
+    ] = None,
+    vectors: Annotated[list[str] | None, typer.Option(help="Word vectors, as in `mpad fit`.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the trials to this file (.png, .svg or .pdf).")] = None,
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     engine: EngineOption = Engine.local,
-    workers: Annotated[int | None, typer.Option(min=1, help="With --engine ray: trials at once.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With --engine ray: concurrent trials; by default one per core or GPU.")
+    ] = None,
     address: Address = None,
     force: Force = False,
 ) -> None:
-    """Search for settings that suit your documents, and save a model with the best of them.
+    """Search for the best settings on your documents and save a model with them.
 
     Example: `mpad tune reviews.csv --minutes 10 --out my-model --plot trials.png`
 
     Example: `mpad tune reviews.csv --minutes 60 --out my-model --engine ray --workers 8`
 
-    The first trial is the default. Trials are compared on a fifth of the documents, by likelihood; the best setting is
-    then fitted on all. They are kept in OUT.study: the same command goes on with them.
+    The first trial is the default. Trials are compared by likelihood on a fifth of the documents; the best setting is
+    then fitted on all documents. Trials are stored in OUT.study, and the same command continues the search.
     """
     from mpad.storage.model_folder import check_destination
 
     check_destination(out)
     check_new(out, force)
     check_new(plot, force)
-    documents = labelled_documents(data, text, label and [one_column(label, "--label") or ""], "train")
+    documents = read_labeled_documents(data, text, label and [one_column(label, "--label") or ""], "train")
     texts, labels = documents.texts, documents.labels or []
     from mpad.estimator.classifier import MPADClassifier
     from mpad.estimator.training_card import closing_lines
@@ -67,8 +75,8 @@ def run(
         require("matplotlib", extra="plots")
     fixed = {"device": device, "random_state": seed, **vector_option(vectors)}
 
-    def said(trial: Trial) -> None:
-        what = (
+    def report(trial: Trial) -> None:
+        settings = (
             ", ".join(
                 f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
                 for name, value in trial.settings.items()
@@ -76,12 +84,12 @@ def run(
             or "the default"
         )
         scores = f"log-likelihood {trial.log_likelihood:.4f}, accuracy {trial.accuracy:.4f}"
-        typer.echo(f"trial {trial.number}: {scores} ({what})", err=True)
+        typer.echo(f"trial {trial.number}: {scores} ({settings})", err=True)
 
     study = out.resolve().with_name(f"{out.resolve().name}.study")
     with _runner(engine, workers, address, gpu=device.startswith("cuda")) as runner:
         result = tune(
-            texts, labels, minutes=minutes, study=study, most_trials=trials, done=said, runner=runner, **fixed
+            texts, labels, minutes=minutes, study=study, most_trials=trials, done=report, runner=runner, **fixed
         )
     best = result[0]
     default = next(trial for trial in result if trial.number == 0)
@@ -89,12 +97,12 @@ def run(
     typer.echo(f"best of {len(result)}: trial {best.number}, {scores}; all trials are kept in {study.name}", err=True)
     typer.echo(f"fitting it on all {len(texts):,} documents", err=True)
     classifier = MPADClassifier(**{**best.settings, **fixed}).fit(texts, labels)
-    classifier.card_ |= {"data": Path(data).name, **column_facts(documents.columns, None)}
+    classifier.card_ |= {"data": Path(data).name, **column_entries(documents.columns, None)}
     classifier.save(out)
     for line in closing_lines(classifier):
         typer.echo(line, err=True)
     if best.number == 0:
-        typer.echo("no setting was better than the default, which is what was saved", err=True)
+        typer.echo("no setting was better than the default, which was saved", err=True)
     if plot is not None:
         plot_trials(result, plot)
     typer.echo(f"saved to {out}; next: mpad predict {out} DATA", err=True)

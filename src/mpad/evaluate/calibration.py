@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: calibration error, reliability, and accuracy of the surest answers."""
+"""Calibration of probabilities: calibration error, reliability, and accuracy of the most confident predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,28 +19,28 @@ _COVERAGES = np.linspace(0.05, 1.0, 20)
 
 @dataclass(frozen=True)
 class Calibration:
-    """How sure a model was of its answers, and whether they were right."""
+    """Confidence and correctness of predictions."""
 
-    confidence: NDArray[np.float64]  # (documents,) probability of the label that was chosen
+    confidence: NDArray[np.float64]  # (documents,) probability of the predicted label
     right: NDArray[np.bool_]  # (documents,)
 
     @property
     def error(self) -> float:
-        """Expected calibration error: mean distance of confidence and accuracy over 15 bins of equal width."""
-        centres, accuracy, share = self.reliability()
-        return float((np.abs(centres - accuracy) * share).sum())
+        """Expected calibration error: mean distance between confidence and accuracy over 15 bins of equal width."""
+        centers, accuracy, share = self.reliability()
+        return float((np.abs(centers - accuracy) * share).sum())
 
     def reliability(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Mean confidence, accuracy and share of the documents of each bin that has any."""
+        """Return the mean confidence, accuracy and share of documents of each non-empty bin."""
         number = np.minimum((self.confidence * BINS).astype(int), BINS - 1)
         count = np.bincount(number, minlength=BINS)
-        there = count > 0
-        sums = (np.bincount(number, values, BINS)[there] for values in (self.confidence, self.right.astype(float)))
-        mean, accuracy = (total / count[there] for total in sums)
-        return mean, accuracy, count[there] / len(self.right)
+        filled = count > 0
+        sums = (np.bincount(number, values, BINS)[filled] for values in (self.confidence, self.right.astype(float)))
+        mean, accuracy = (total / count[filled] for total in sums)
+        return mean, accuracy, count[filled] / len(self.right)
 
     def coverage(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Accuracy of the surest 5 %, 10 % … 100 % of the answers: shares, accuracies."""
+        """Return shares 5 %, 10 % … 100 %, and the accuracy of that share of most confident predictions."""
         right = self.right[np.argsort(-self.confidence, kind="stable")]
         counts = np.maximum((_COVERAGES * len(right)).round().astype(int), 1)
         return _COVERAGES, np.cumsum(right)[counts - 1] / counts
@@ -49,7 +49,7 @@ class Calibration:
 def plot_evaluation(
     path: Path, classes: Sequence[str], matrix: NDArray[np.int64], calibration: Calibration | None
 ) -> None:
-    """Draw confusions (rows: true, columns: predicted) and, of a model with probabilities, how far these hold."""
+    """Draw confusions (rows: true, columns: predicted) and, if the model has probabilities, their calibration."""
     panels = 1 if calibration is None else 3
     figure = require("matplotlib.figure", extra="plots").Figure(figsize=(4.6 * panels, 4.4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
@@ -58,7 +58,7 @@ def plot_evaluation(
         _draw_reliability(axes[1], calibration)
         shares, accuracy = calibration.coverage()
         axes[2].plot(100 * shares, 100 * accuracy, marker="o", markersize=3)
-        axes[2].set(xlabel="answered, surest first (%)", ylabel="accuracy (%)", title="accuracy and coverage")
+        axes[2].set(xlabel="coverage, most confident first (%)", ylabel="accuracy (%)", title="accuracy and coverage")
     figure.savefig(path, dpi=150)
 
 
@@ -71,13 +71,13 @@ def _draw_confusions(axes: "Axes", classes: Sequence[str], matrix: NDArray[np.in
     axes.set_yticks(range(len(classes)), names, fontsize=size)
     axes.set(xlabel="predicted", ylabel="true", title="confusions")
     for row, column in zip(*np.nonzero(matrix), strict=True):
-        colour = "white" if shares[row, column] > 0.5 else "black"
-        axes.text(column, row, str(matrix[row, column]), ha="center", va="center", fontsize=size, color=colour)
+        color = "white" if shares[row, column] > 0.5 else "black"
+        axes.text(column, row, str(matrix[row, column]), ha="center", va="center", fontsize=size, color=color)
 
 
 def _draw_reliability(axes: "Axes", calibration: Calibration) -> None:
     confidence, accuracy, share = calibration.reliability()
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     axes.scatter(confidence, accuracy, s=10 + 300 * share)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability", ylabel="share that is right", aspect="equal")
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability", ylabel="accuracy", aspect="equal")
     axes.set_title(f"reliability (expected calibration error {calibration.error:.3f})")

@@ -1,4 +1,4 @@
-"""Several models on the same folds of one's own documents, side by side."""
+"""Comparison of several models on the same folds of a dataset."""
 
 import tempfile
 import time
@@ -24,23 +24,22 @@ from mpad.evaluate.cross_validation import shuffled_folds
 
 @dataclass(frozen=True)
 class Scores:
-    """What a model came to over the folds."""
+    """Scores of a model over the folds."""
 
     name: str
-    accuracy: NDArray[np.float64]  # (folds,) share of right documents; of many labels, right in all of them
-    micro_f1: NDArray[np.float64]  # (folds,) of all labels together; of one label a document, that is the accuracy
-    macro_f1: NDArray[np.float64]  # (folds,) mean over the labels
+    accuracy: NDArray[np.float64]  # (folds,) multi-label: share of documents right in all labels
+    micro_f1: NDArray[np.float64]  # (folds,) single-label: equal to the accuracy
+    macro_f1: NDArray[np.float64]  # (folds,)
     fit_seconds: NDArray[np.float64]  # (folds,)
-    documents_a_second: float  # predicted
+    documents_a_second: float  # of prediction
     megabytes: float  # of the saved model
-    p_value: float | None  # that its micro-F1 differs from the first model's by chance; None for the first
-
-    documents: int = 0  # that were tested, in all folds together
+    p_value: float | None  # of the difference in micro-F1 from the first model; None for the first
+    documents: int = 0  # tested in all folds
     multilabel: bool = False
 
     @property
     def interval(self) -> Share:
-        """The mean with its 95 % interval: Wilson's for accuracy, that of the mean over folds for micro-F1."""
+        """Mean with its 95 % interval: Wilson's for accuracy, Student's over the folds for micro-F1."""
         mean, n = float(self.micro_f1.mean()), len(self.micro_f1)
         if not self.multilabel:
             return wilson(mean * self.documents, self.documents)
@@ -57,12 +56,38 @@ def compare(
     seed: int = 0,
     done: Callable[[str, int], None] = lambda name, fold: None,
 ) -> list[Scores]:
-    """Fit and test every estimator on the same folds; `done` is called after each.
+    """Fit and test every estimator on the same folds.
 
-    With one label a document folds are stratified. For many, y has lists of labels, or 0 and 1 by column.
+    Parameters
+    ----------
+    models : mapping of str to estimator
+        Unfitted estimators by name; the others are compared with the first.
+    X : iterable of str
+        Documents. Equal texts stay in one fold.
+    y : array-like
+        A label per document; for multi-label data, a list of labels per document or an indicator matrix.
+    folds : int, default=5
+        Number of folds, stratified for single-label data.
+    seed : int, default=0
+        Seed of the folds.
+    done : callable, optional
+        Called with the name of the model and the number of the fold after each fit.
 
+    Returns
+    -------
+    list of Scores
+        One per model, in order.
+
+    Raises
+    ------
+    InputError
+        If there are no models, too few documents for the folds, or single-label models for multi-label data.
+
+    Notes
+    -----
     The p-values are those of the paired t-test over folds with Nadeau and Bengio's correction: folds share most of
-    their training documents, and the plain test would find differences where there are none.
+    their training documents, so the plain test reports differences where there are none.
+
     """
     names = label_names(y)
     texts, truth = as_examples(X, y)
@@ -71,52 +96,52 @@ def compare(
     labels = learn_labels(truth, names)
     if labels.multilabel:
         check_many_labels(models)
-        truth, most, of = labels.as_predicted(truth), len(truth), "documents"
+        truth, limit, unit = labels.as_predicted(truth), len(truth), "documents"
     else:
-        most, of = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
-    if not 2 <= folds <= most:
-        raise InputError(f"folds must be from 2 to {most}, the {of}, not {folds}")
+        limit, unit = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
+    if not 2 <= folds <= limit:
+        raise InputError(f"folds must be from 2 to {limit}, the {unit}, not {folds}")
     splits = shuffled_folds(folds, texts, truth, seed, text_groups(texts))
-    result: list[Scores] = []
+    scores: list[Scores] = []
     for name, model in models.items():
         rows, size = [], 0.0
         for fold, (training, test) in enumerate(splits):
-            fitted, row = _run(model, texts, truth, training, test)
+            fitted, row = _fit_and_score(model, texts, truth, training, test)
             rows.append(row)
             if fold == 0:
                 size = _megabytes(fitted)
             done(name, fold)
         accuracy, micro, macro, fit, predict = np.array(rows).T
-        p_value = _p_value(micro - result[0].micro_f1, len(splits[0][1]) / len(splits[0][0])) if result else None
+        p_value = _p_value(micro - scores[0].micro_f1, len(splits[0][1]) / len(splits[0][0])) if scores else None
         speed = len(texts) / float(predict.sum())
         many = labels.multilabel
-        result.append(Scores(name, accuracy, micro, macro, fit, speed, size, p_value, len(texts), many))
-    return result
+        scores.append(Scores(name, accuracy, micro, macro, fit, speed, size, p_value, len(texts), many))
+    return scores
 
 
 def check_many_labels(models: Mapping[str, Any]) -> None:
-    """Refuse estimators that give one label a document, by name."""
+    """Raise InputError if an estimator does not support multi-label data."""
     unable = [name for name, model in models.items() if not get_tags(model).classifier_tags.multi_label]
     if unable:
         raise InputError(f"documents have many labels, but these models give one: {', '.join(unable)}; leave them out")
 
 
-def _run(
+def _fit_and_score(
     model: Any, texts: list[str], truth: NDArray[Any], training: NDArray[Any], test: NDArray[Any]
 ) -> tuple[Any, tuple[float, ...]]:
-    """A fitted clone, and its accuracy, micro-F1, macro-F1, and seconds to fit and to predict."""
+    """Return a fitted clone, and its accuracy, micro-F1, macro-F1, and seconds to fit and to predict."""
     start = time.perf_counter()
     fitted = clone(model).fit([texts[row] for row in training], truth[training])
-    learnt = time.perf_counter()
-    fitted.predict([texts[test[0]]])  # what a first answer prepares is not what documents cost
-    asked = time.perf_counter()
+    fit_end = time.perf_counter()
+    fitted.predict([texts[test[0]]])  # warm-up: the first prediction prepares caches
+    predict_start = time.perf_counter()
     predicted = fitted.predict([texts[row] for row in test])
     end = time.perf_counter()
     accuracy = micro = float(accuracy_score(truth[test], predicted))
     macro = float(f1_score(truth[test], predicted, average="macro", zero_division=0.0))
     if truth.ndim == 2:
         micro = float(f1_score(truth[test], predicted, average="micro", zero_division=0.0))
-    return fitted, (accuracy, micro, macro, learnt - start, end - asked)
+    return fitted, (accuracy, micro, macro, fit_end - start, end - predict_start)
 
 
 def _megabytes(fitted: Any) -> float:
@@ -126,7 +151,7 @@ def _megabytes(fitted: Any) -> float:
 
 
 def _p_value(difference: NDArray[np.float64], test_to_training: float) -> float:
-    """Two-sided, of the corrected resampled t-test (Nadeau & Bengio, 2003)."""
+    """Return the two-sided p-value of the corrected resampled t-test (Nadeau & Bengio, 2003)."""
     n, spread = len(difference), float(difference.var(ddof=1))
     if spread == 0.0:
         return 1.0 if difference.mean() == 0 else 0.0

@@ -1,4 +1,4 @@
-"""A whole cross-validation at once: every fold of every setting trains in one stacked model."""
+"""Cross-validation in which all folds of all settings train at once, in one stacked model."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,26 +26,26 @@ from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.task import Task
 
 Rows = NDArray[np.int64]
-Fold = tuple[Rows, Rows | None, Rows]  # training rows, those that choose the epoch where they are given, test rows
+Fold = tuple[Rows, Rows | None, Rows]  # training rows, validation rows or None, test rows
 Folds: TypeAlias = int | BaseCrossValidator | Iterable[tuple[Any, ...]]
-_FREE = {"random_state", "learning_rate", "dropout", "patience", "class_weight", "verbose"}
+_MAY_DIFFER = {"random_state", "learning_rate", "dropout", "patience", "class_weight", "verbose"}
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """What one fold of one setting came to. The epoch was chosen by the validation documents alone."""
+    """Result of one fold of one setting; the epoch was chosen on validation documents only."""
 
-    setting: int  # place among the estimators given
+    setting: int  # index of the estimator
     fold: int
     estimator: TextClassifier  # fitted on the fold
-    validation_accuracy: float  # of many labels a document, the share of right cells of documents and labels
+    validation_accuracy: float  # multi-label: share of right cells of documents and labels
     test_accuracy: float
-    test_f1: tuple[float, float] | None  # micro and macro, of many labels a document; None of one
+    test_f1: tuple[float, float] | None  # micro and macro; None for single-label data
     best_epoch: int
-    seconds: float  # of training, of all models that trained together
-    together: int  # how many that were
-    reports: tuple[EpochReport, ...]  # one an epoch; `watched_accuracy` is the test documents'
-    test: NDArray[np.int64]  # the fold's test documents, by their place in X
+    seconds: float  # training time of all models that trained together
+    together: int  # number of these models
+    reports: tuple[EpochReport, ...]  # one per epoch; `watched_accuracy` is the test accuracy
+    test: NDArray[np.int64]  # rows of X
 
 
 def cross_validate(
@@ -60,20 +60,37 @@ def cross_validate(
 ) -> list[FoldResult]:
     """Train and test every estimator on every fold, all at the same time where that is faster.
 
-    `estimators`, one or several, may differ in their random state, learning rate, dropout, patience and class
-    weights; the rest is one architecture. `cv` is a number of folds, stratified where
-    a document has one label, a scikit-learn splitter, or pairs of
-    training and test rows; of each training part a share is then held out to choose the epoch. Triples of training,
-    validation and test rows say which documents choose it. Test accuracy is reported every epoch; with `watch=False`
-    it is measured once, of the epoch that was chosen, which is faster where the test part is large.
+    Parameters
+    ----------
+    estimators : estimator or sequence of estimators
+        They share one architecture, and may differ in `random_state`, `learning_rate`, `dropout`, `patience`,
+        `class_weight` and `verbose`.
+    X : iterable of str
+        Documents.
+    y : array-like
+        A label per document; for multi-label data, a list of labels per document or an indicator matrix.
+    cv : int, splitter or iterable of tuples, default=10
+        Number of folds (stratified for single-label data), scikit-learn splitter, or pairs of training and test rows:
+        a share of each training part is then held out to choose the epoch. Triples of training, validation and test
+        rows choose it on the validation rows.
+    watch : bool, default=True
+        Measure test accuracy after every epoch; if False, only for the chosen epoch, which is faster.
+    group_copies : bool, default=True
+        Keep equal texts (ignoring case and white space) on one side of every split made here. The paper does not.
+    sink : callable, optional
+        Called with the report of each epoch.
 
-    Equal texts (apart from case and white space) stay on one side of every split made here: between training and test
-    documents, unless `cv` says which those are, and between training and held-out documents. `group_copies=False`
-    splits them like any others, as the paper does.
+    Returns
+    -------
+    list of FoldResult
+        One per fold of each estimator.
 
-    The vocabulary is that of all of X, as in the paper: words carry no labels, and a word that only test documents
-    have keeps its pretrained, or an untrained random, vector. With `vectors="corpus"` vectors are learnt from the
-    documents that no fold tests on, or from all where each is tested once.
+    Notes
+    -----
+    The vocabulary is that of all of X, as in the paper: words carry no labels, and a word that occurs only in test
+    documents keeps its pretrained, or an untrained random, vector. With `vectors="corpus"` vectors are learned from
+    the documents that no fold tests on, or from all documents if each is tested once.
+
     """
     return list(cross_validate_in_turn(estimators, X, y, cv=cv, watch=watch, group_copies=group_copies, sink=sink))
 
@@ -88,9 +105,9 @@ def cross_validate_in_turn(
     group_copies: bool = True,
     sink: Sink = silent,
 ) -> Iterator[FoldResult]:
-    """The same, each result as soon as it is there: all at once where all train together, else one by one."""
+    """Yield the results of `cross_validate` as soon as they are ready; all at once if all train together."""
     settings = [estimators] if isinstance(estimators, TextClassifier) else list(estimators)
-    _check_alike(settings)
+    _check_same_architecture(settings)
     names = label_names(y)
     texts, truth = as_examples(X, y)
     labels = learn_labels(truth, names)
@@ -98,12 +115,13 @@ def cross_validate_in_turn(
     targets, ones = labels.encode(truth), np.ones(len(texts), np.float32)
     seeds = [as_seed(setting.random_state) for setting in settings]
     groups = text_groups(texts) if group_copies else None
-    folds = _folds(cv, texts, targets, seeds[0], groups)
-    shared, packed = untrained_model(settings[0], texts, labels, seeds[0], vectors_from=never_tested(len(texts), folds))
+    folds = _make_folds(cv, texts, targets, seeds[0], groups)
+    shared, packed = untrained_model(settings[0], texts, labels, seeds[0], vectors_from=vector_rows(len(texts), folds))
     device = find_device(settings[0].device)
     corpus = shared.tensors(packed, device)
+    data = TrainingData(packed, corpus, targets, ones, groups)
     runs = [
-        _Run(number, fold, *_tasks(setting, seed, shared, TrainingData(packed, corpus, targets, ones, groups), rows))
+        _FoldRun(number, fold, *_make_tasks(setting, seed, shared, data, rows))
         for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True))
         for fold, rows in enumerate(folds)
     ]
@@ -121,7 +139,7 @@ def cross_validate_in_turn(
         if len(run.tasks) > 1 or fitted.potentials is not None:
             test_accuracy = model.accuracy(packed, targets, folds[fold][2])
         else:
-            test_accuracy = best.watched_accuracy if watch else evaluate(model.network, _watched(run.tasks[0]))[1]
+            test_accuracy = best.watched_accuracy if watch else evaluate(model.network, _test_examples(run.tasks[0]))[1]
         yield FoldResult(
             setting=setting,
             fold=fold,
@@ -138,8 +156,8 @@ def cross_validate_in_turn(
 
 
 @dataclass(frozen=True)
-class _Run:
-    """One fold of one setting: its data, and a task for each of its networks."""
+class _FoldRun:
+    """Fold of a setting: its data, and a task per network."""
 
     setting: int
     fold: int
@@ -148,45 +166,45 @@ class _Run:
 
 
 def _test_f1(model: TextModel, packed: Any, targets: NDArray[Any], test: Rows) -> tuple[float, float]:
-    given = model.labels.decide(model.answer(packed).logits[test]) > 0
-    scores = LabelScores([str(name) for name in model.labels.classes], targets[test] > 0.5, given)
+    predicted = model.labels.decide(model.answer(packed).logits[test]) > 0
+    scores = LabelScores([str(name) for name in model.labels.classes], targets[test] > 0.5, predicted)
     return scores.micro_f1.value, scores.macro_f1.value
 
 
-def _watched(task: Task) -> Examples:
+def _test_examples(task: Task) -> Examples:
     assert task.watched is not None
     return task.watched
 
 
-def never_tested(n: int, folds: Sequence[Fold]) -> Rows:
-    """Rows that no fold tests on: word vectors are learnt from these. Where every row is tested once, all rows."""
+def vector_rows(n: int, folds: Sequence[Fold]) -> Rows:
+    """Return the rows for learning word vectors: those that no fold tests on, or all rows if each is tested."""
     tested = np.zeros(n, bool)
     for _, _, test in folds:
         tested[test] = True
     return np.flatnonzero(~tested) if not tested.all() else np.arange(n)
 
 
-def _tasks(
+def _make_tasks(
     setting: TextClassifier, seed: int, model: TextModel, data: TrainingData, fold: Fold
 ) -> tuple[TrainingData, list[Task]]:
-    """One fold of one setting: its own networks over the shared corpus and vectors."""
+    """Return the data and the tasks of one fold of a setting, over the shared corpus and vectors."""
     chosen, held, test = fold
     weights = data.weights.copy()
     weights[chosen] = model.labels.weights(setting.class_weight, data.targets[chosen])
-    weighed = replace(data, weights=weights)
-    return weighed, make_tasks(setting, model, weighed, Split(chosen, held, test), seed)
+    weighted = replace(data, weights=weights)
+    return weighted, make_tasks(setting, model, weighted, Split(chosen, held, test), seed)
 
 
-def _check_alike(settings: Sequence[TextClassifier]) -> None:
+def _check_same_architecture(settings: Sequence[TextClassifier]) -> None:
     if not settings:
         raise InputError("expected an estimator or several, found none")
     first = settings[0].get_params(deep=False)
     for setting in settings[1:]:
         other = setting.get_params(deep=False)
-        differing = sorted(name for name in first if first[name] != other[name] and name not in _FREE)
+        differing = sorted(name for name in first if first[name] != other[name] and name not in _MAY_DIFFER)
         if differing:
             raise InputError(
-                f"estimators that train together may differ in {', '.join(sorted(_FREE))}; these differ in "
+                f"estimators that train together may differ in {', '.join(sorted(_MAY_DIFFER))}; these differ in "
                 f"{', '.join(differing)} too: cross-validate them one by one"
             )
 
@@ -205,7 +223,7 @@ def shuffled_folds(
     return list(splitter.split(texts, targets, groups))
 
 
-def _folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int, groups: Rows | None) -> list[Fold]:
+def _make_folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int, groups: Rows | None) -> list[Fold]:
     if isinstance(cv, int):
         if cv < 2:
             raise InputError(f"cv must be at least 2 folds, not {cv}")
@@ -214,13 +232,13 @@ def _folds(cv: Folds, texts: Sequence[str], y: NDArray[Any], seed: int, groups: 
     for number, parts in enumerate(cv.split(texts, y) if hasattr(cv, "split") else cv):
         if len(parts) not in (2, 3):
             raise InputError(f"fold {number}: expected (training, test) or (training, validation, test) rows")
-        training, *held, test = (_rows(part, len(texts), number) for part in parts)
+        training, *held, test = (_as_rows(part, len(texts), number) for part in parts)
         folds.append((training, held[0] if held else None, test))
     return folds
 
 
-def _rows(part: Any, n: int, fold: int) -> Rows:
-    """Row numbers, or a mask as long as the documents, as row numbers."""
+def _as_rows(part: Any, n: int, fold: int) -> Rows:
+    """Return row numbers from row numbers or a boolean mask."""
     rows = np.asarray(part)
     if rows.dtype == bool and rows.shape == (n,):
         rows = np.flatnonzero(rows)

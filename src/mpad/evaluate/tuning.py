@@ -1,4 +1,4 @@
-"""Settings searched for on one's own documents (Optuna): the default is the first trial, so no worse comes out."""
+"""Hyper-parameter search with Optuna; the default is the first trial, so the best is never worse."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,16 +17,16 @@ from mpad.estimator.classifier import MPADClassifier
 from mpad.extras import require
 from mpad.training.holdout import hold_out
 
-_SHARE = 0.2  # of the documents, that settings are compared on
+_TEST_SHARE = 0.2  # documents on which settings are compared
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting that was tried, on documents that it was not fitted on."""
+    """Setting with its scores on held-out documents."""
 
-    number: int  # 0: the default
+    number: int  # 0 is the default
     settings: dict[str, Any]
-    log_likelihood: float  # mean, of a document: what is maximised, as it tells more than accuracy
+    log_likelihood: float  # mean per document; maximized, as it is less noisy than accuracy
     accuracy: float
 
 
@@ -35,16 +35,16 @@ Scores = tuple[float, float]  # log-likelihood and accuracy
 
 @dataclass(frozen=True)
 class Comparison:
-    """The documents that settings are compared on: what every trial gets."""
+    """Training and test documents of every trial."""
 
     texts: list[str]
     truth: NDArray[Any]
     targets: NDArray[Any]
-    training: NDArray[Any]  # which of them are fitted
-    test: NDArray[Any]  # and which are not
+    training: NDArray[Any]  # rows
+    test: NDArray[Any]  # rows
 
     def score(self, settings: dict[str, Any]) -> Scores:
-        """Fit a model with these settings, and compare it."""
+        """Fit a model with these settings; return its log-likelihood and accuracy on the test documents."""
         model = MPADClassifier(**settings).fit([self.texts[k] for k in self.training], self.truth[self.training])
         p = model.predict_proba([self.texts[k] for k in self.test])
         right = p[np.arange(len(self.test)), self.targets[self.test]]
@@ -53,17 +53,17 @@ class Comparison:
 
 
 class Runner:
-    """Runs trials one after the other, here."""
+    """Runner of trials one after the other, in this process."""
 
-    slots = 1  # trials at once
+    slots = 1  # concurrent trials
 
     def submit(self, number: int, comparison: Comparison, settings: dict[str, Any]) -> None:
-        """Begin a trial."""
-        self._waiting = number, comparison, settings
+        """Start a trial."""
+        self._pending = number, comparison, settings
 
     def next_done(self) -> tuple[int, Scores]:
-        """Wait for a trial: its number, and what came of it."""
-        number, comparison, settings = self._waiting
+        """Wait for the next trial to finish; return its number and its scores."""
+        number, comparison, settings = self._pending
         return number, comparison.score(settings)
 
 
@@ -78,20 +78,49 @@ def tune(
     runner: Runner | None = None,
     **fixed: Any,
 ) -> list[Trial]:
-    """Try settings until the time is over, each fitted on four fifths of the documents and compared on the rest.
+    """Search for settings of `MPADClassifier` that maximize the likelihood of held-out documents.
 
-    The trials so far are kept in the file `study`, if one is named, and gone on with. `fixed` settings stay as they
-    are. A `runner` has several trials run at once (`mpad.scale.ray_trials`). Best first.
+    Each trial is fitted on four fifths of the documents and scored on the rest.
+
+    Parameters
+    ----------
+    X : sequence of str
+        Documents.
+    y : array-like
+        A label per document.
+    minutes : float
+        Search time; a running trial is allowed to finish.
+    study : Path, optional
+        File that stores the trials; an existing study is continued.
+    most_trials : int, optional
+        Maximal number of trials, including those of an existing study.
+    done : callable, optional
+        Called with each finished trial.
+    runner : Runner, optional
+        Runs several trials at once (`mpad.scale.ray_trials`); by default they run one after the other.
+    **fixed
+        Parameters of `MPADClassifier` that are not searched.
+
+    Returns
+    -------
+    list of Trial
+        All trials, the best first.
+
+    Raises
+    ------
+    InputError
+        If `minutes` is not positive, documents have several labels, or there are too few of them.
+
     """
     optuna = require("optuna", extra="tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if not minutes > 0:
         raise InputError(f"minutes must be above 0, not {minutes}")
-    comparison, runner = _comparison(X, y), runner or Runner()
+    comparison, runner = _split_documents(X, y), runner or Runner()
     storage = None if study is None else f"sqlite:///{study.resolve()}"
     sampler = optuna.samplers.TPESampler(
         seed=int(fixed.get("random_state") or 0),
-        constant_liar=runner.slots > 1,  # trials at once are not all the same
+        constant_liar=runner.slots > 1,  # concurrent trials must differ
     )
     search = optuna.create_study(
         study_name="mpad", direction="maximize", storage=storage, sampler=sampler, load_if_exists=True
@@ -99,16 +128,16 @@ def tune(
     end, running = time.monotonic() + 60 * minutes, dict[int, Any]()
 
     def wants_more() -> bool:
-        ended = sum(trial.state.is_finished() for trial in search.trials)  # not those of a search that was killed
-        begun = ended + len(running)
-        return not begun or (time.monotonic() < end and (most_trials is None or begun < most_trials))
+        ended = sum(trial.state.is_finished() for trial in search.trials)  # without those of a killed search
+        started = ended + len(running)
+        return not started or (time.monotonic() < end and (most_trials is None or started < most_trials))
 
-    default_is_there = any(trial.value is not None and not trial.params for trial in search.trials)
+    has_default = any(trial.value is not None and not trial.params for trial in search.trials)
     while True:
         while len(running) < runner.slots and wants_more():
             trial = search.ask()
-            settings = {**_suggest(trial), **fixed} if default_is_there else dict(fixed)
-            default_is_there = True
+            settings = {**_suggest_settings(trial), **fixed} if has_default else dict(fixed)
+            has_default = True
             trial.set_user_attr("settings", {name: settings[name] for name in settings if name not in fixed})
             running[trial.number] = trial
             runner.submit(trial.number, comparison, settings)
@@ -127,19 +156,19 @@ def tune(
     return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
 
 
-def _comparison(X: Sequence[str], y: Any) -> Comparison:
+def _split_documents(X: Sequence[str], y: Any) -> Comparison:
     texts, truth = as_examples(X, y)
     labels = learn_labels(truth)
     if labels.multilabel:
-        raise InputError("tuning is for one label a document")
+        raise InputError("tuning is for single-label data")
     targets = labels.encode(truth)
-    training, test = hold_out(targets, _SHARE, 0, groups=text_groups(texts))
+    training, test = hold_out(targets, _TEST_SHARE, 0, groups=text_groups(texts))
     if not len(test):
         raise InputError("there are too few documents of each class to compare settings on some of them")
     return Comparison(texts, truth, targets, training, test)
 
 
-def _suggest(trial: Any) -> dict[str, Any]:
+def _suggest_settings(trial: Any) -> dict[str, Any]:
     return {
         "hidden": trial.suggest_categorical("hidden", [32, 64, 128]),
         "steps": trial.suggest_int("steps", 1, 3),
@@ -159,7 +188,7 @@ def _as_trial(trial: Any) -> Trial:
 
 
 def plot_trials(trials: Sequence[Trial], path: Path) -> None:
-    """Draw accuracy of each trial, and the best so far by likelihood, to a file."""
+    """Draw the log-likelihood of each trial, and the best so far, to a file."""
     figure = require("matplotlib.figure", extra="plots").Figure(figsize=(6, 3.5), layout="constrained", dpi=120)
     axes = figure.subplots()
     ordered = sorted(trials, key=lambda trial: trial.number)

@@ -1,22 +1,20 @@
-"""Label → why."""
+"""Explanations: the words, word pairs and sentences behind a prediction."""
 
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from mpad.errors import InputError
-from mpad.explain.assemble import assemble, optional
-from mpad.explain.document import TracedDocument, trace_document
+from mpad.explain.assemble import assemble, list_or_nones
+from mpad.explain.attention import explain_by_attention
+from mpad.explain.document import OCCURRENCE, WORD_UNITS, PartWeights, TracedDocument, check_unit, trace_document
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.methods import METHODS, check_method, weigh
 from mpad.explain.occlusion import log_odds
-from mpad.explain.sequence import explain_by_attention
-from mpad.explain.units import OCCURRENCE, WORD_UNITS, check_unit
-from mpad.explain.weights import PartWeights
 from mpad.pipeline.document_model import DocumentModel
 from mpad.pipeline.text_model import TextModel
 
-_MANY_UNKNOWN = 0.3  # share of words that is worth a note
+_UNKNOWN_SHARE = 0.3  # of the words; above it the explanation gets a note
 
 __all__ = ["DEFAULT", "METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
 
@@ -29,10 +27,33 @@ def explain(
     without: Collection[int] = (),
     unit: str = OCCURRENCE,
 ) -> Explanation:
-    """Explain the model's answer on a text, for one class (by default the likeliest).
+    """Explain the prediction for a text.
 
-    `without` some of its words, by their number in the text, it is the answer on what is left that is explained.
-    By occlusion, `unit` is what is taken out at a time: one "occurrence" of a word, or the "word" everywhere.
+    Parameters
+    ----------
+    model : TextModel
+        The model of a fitted classifier: `classifier.model_`.
+    text : str
+        The document.
+    label : object, optional
+        Class to explain; the most probable one by default.
+    method : {"gradients", "occlusion", "attention"}, default="gradients"
+        How parts are weighed; baselines without a graph have attention only.
+    without : collection of int, default=()
+        Indices of word occurrences to remove from the text before it is explained.
+    unit : {"occurrence", "word"}, default="occurrence"
+        Occlusion only: remove one occurrence of a word at a time, or all of them.
+
+    Returns
+    -------
+    Explanation
+        The weights of words, edges and sentences.
+
+    Raises
+    ------
+    InputError
+        If an argument is unknown to the model, or the model has nothing to explain.
+
     """
     check_method(method)
     check_unit(unit, WORD_UNITS)
@@ -40,53 +61,54 @@ def explain(
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
     if not isinstance(model, DocumentModel):
         if method != "attention":
-            raise InputError(f"a '{model.kind}' can be explained by attention alone so far: method='attention'")
-        return explain_by_attention(model, text, None if label is None else _column(model, label))
+            raise InputError(f"a '{model.kind}' can be explained by attention only: method='attention'")
+        return explain_by_attention(model, text, None if label is None else _find_column(model, label))
     document = trace_document(model, text, without)
     output = model.answer(document.graphs)
     probabilities = model.labels.probabilities(output.logits)[0]
-    column = int(probabilities.argmax()) if label is None else _column(model, label)
-    parts = _noted(document, weigh(document, column, method, unit))
-    edges = _edges(document, parts)
+    column = int(probabilities.argmax()) if label is None else _find_column(model, label)
+    parts = _add_notes(document, weigh(document, column, method, unit))
+    edges = _weigh_edges(document, parts)
     explanation = assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
     total = float(log_odds(output.logits, column, model.labels.multilabel)[0])
-    known = zip(explanation.words, document.known.tolist(), strict=True)
-    words = tuple(replace(word, known=own) for word, own in known)
+    known = document.known.tolist()
+    words = tuple(replace(word, known=flag) for word, flag in zip(explanation.words, known, strict=True))
     baseline = None if parts.growth is None else total - parts.growth
     return replace(explanation, words=words, total=total, baseline=baseline)
 
 
-def _column(model: TextModel, label: Any) -> int:
-    result = [k for k, known in enumerate(model.labels.classes.tolist()) if known == label or str(known) == str(label)]
-    if not result:
+def _find_column(model: TextModel, label: Any) -> int:
+    classes = model.labels.classes.tolist()
+    columns = [k for k, known in enumerate(classes) if known == label or str(known) == str(label)]
+    if not columns:
         known = ", ".join(map(str, model.labels.classes))
         raise InputError(f"no class '{label}' to explain (known: {known})")
-    return result[0]
+    return columns[0]
 
 
-def _edges(document: TracedDocument, parts: PartWeights) -> tuple[EdgeWeight, ...]:
-    """Edges by the words at their first place: of unknown words, several may share a node."""
+def _weigh_edges(document: TracedDocument, parts: PartWeights) -> tuple[EdgeWeight, ...]:
+    """Return the edges, named by the words at their first place, as several unknown words may share a node."""
     spans, words = document.tokens.spans, document.tokens.words
     of_node = dict(zip(reversed(document.node_of.tolist()), reversed(words), strict=True))
     ends = zip(*(nodes.tolist() for nodes in document.edge_nodes), strict=True)
     counts, weights = document.graphs.weight.tolist(), parts.edges.tolist()
-    numbers = zip(weights, optional(parts.edge_potentials, len(weights)), strict=True)
+    numbers = zip(weights, list_or_nones(parts.edge_potentials, len(weights)), strict=True)
     edges = []
-    for (u, v), count, places, own in zip(ends, counts, document.edge_places, numbers, strict=True):
+    for (u, v), count, places, weight in zip(ends, counts, document.edge_places, numbers, strict=True):
         source, target = (words[k] for k in places[0]) if places else (of_node[u], of_node[v])
-        edges.append(EdgeWeight(source, target, count, tuple((spans[a], spans[b]) for a, b in places), *own))
+        edges.append(EdgeWeight(source, target, count, tuple((spans[a], spans[b]) for a, b in places), *weight))
     return tuple(edges)
 
 
-def _noted(document: TracedDocument, parts: PartWeights) -> PartWeights:
-    """Add a note about words that the model does not know, cannot tell apart, or does not read."""
+def _add_notes(document: TracedDocument, parts: PartWeights) -> PartWeights:
+    """Add notes on words that the model does not know, does not distinguish, or does not read."""
     words = document.tokens.words
     shared = len(set(words)) - len(set(document.ids.tolist()))
     notes = [parts.note] if parts.note else []
     if not words:
         notes.append("the model reads no word of this document: the label is that of an empty one")
     unknown = int((~document.known).sum())
-    if words and unknown >= _MANY_UNKNOWN * len(words):
+    if words and unknown >= _UNKNOWN_SHARE * len(words):
         notes.append(f"{unknown:,} of {len(words):,} words are not in the model's vocabulary")
     if words and shared:
         notes.append(f"{shared:,} unknown words share a row, and so a node, with another one")

@@ -1,38 +1,38 @@
-"""A whole dataset explained: which words and pairs of words speak most for each class, with examples."""
+"""Explanation of a dataset: the words and word pairs that most support each class, with examples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mpad.explain import explain
-from mpad.explain.explanation import Explanation, shown
+from mpad.explain.explanation import Explanation, display_word
 from mpad.pipeline.document_model import DocumentModel
 
-_CONTEXT = 30  # characters on each side of an example
+_CONTEXT = 30  # characters on each side of the example
 
 
 @dataclass(frozen=True)
-class Telling:
-    """A word, or a pair of words, that speaks for a class."""
+class ClassFeature:
+    """Word or pair of words that supports a class."""
 
     text: str
-    weight: float  # summed over the documents of the class, per document of the class
-    documents: int  # of the class that have it
-    example: str  # where it weighs most
+    weight: float  # sum over the documents of the class, divided by their number
+    documents: int  # documents of the class that contain it
+    example: str  # where it has the largest weight
 
 
 @dataclass(frozen=True)
-class ClassView:
-    """What speaks for a class, over the documents that the model gives it."""
+class ClassFeatures:
+    """Features of a class, over the documents predicted as it."""
 
     label: Any
     documents: int
-    words: list[Telling]
-    edges: list[Telling]
+    words: list[ClassFeature]
+    edges: list[ClassFeature]
 
 
 @dataclass
-class _Sum:
+class _FeatureSum:
     weight: float = 0.0
     documents: int = 0
     strongest: float = 0.0
@@ -46,49 +46,74 @@ class _Sum:
 
 
 @dataclass
-class _Tally:
+class _ClassSums:
     documents: int = 0
-    words: dict[str, _Sum] = field(default_factory=dict)
-    edges: dict[str, _Sum] = field(default_factory=dict)
+    words: dict[str, _FeatureSum] = field(default_factory=dict)
+    edges: dict[str, _FeatureSum] = field(default_factory=dict)
 
 
-def corpus_view(
+def class_features(
     model: DocumentModel, texts: Sequence[str], method: str, n: int = 10, done: Callable[[], None] = lambda: None
-) -> list[ClassView]:
-    """Explain every document for each label that it gets, and add up; classes in the order of the model's."""
-    tallies: dict[Any, _Tally] = {label: _Tally() for label in model.labels.classes.tolist()}
-    labels = list(tallies)
+) -> list[ClassFeatures]:
+    """Return the features of each class, from the explanations of documents for their predicted labels.
+
+    Parameters
+    ----------
+    model : DocumentModel
+        The model of a fitted classifier: `classifier.model_`.
+    texts : sequence of str
+        Documents.
+    method : {"gradients", "occlusion", "attention"}
+        Explanation method.
+    n : int, default=10
+        Maximal number of words, and of pairs, per class.
+    done : callable, optional
+        Called after each document.
+
+    Returns
+    -------
+    list of ClassFeatures
+        One per class, in the order of the model's classes.
+
+    """
+    sums: dict[Any, _ClassSums] = {label: _ClassSums() for label in model.labels.classes.tolist()}
+    labels = list(sums)
     for text, columns in zip(texts, model.labels.columns(model.probabilities(texts)), strict=True):
         for column in columns:
-            _count(explain(model, text, labels[column], method), tallies[labels[column]])
+            _add_explanation(explain(model, text, labels[column], method), sums[labels[column]])
         done()
     return [
-        ClassView(label, tally.documents, _strongest(tally.words, tally, n), _strongest(tally.edges, tally, n))
-        for label, tally in tallies.items()
+        ClassFeatures(
+            label,
+            own.documents,
+            _rank_features(own.words, own.documents, n),
+            _rank_features(own.edges, own.documents, n),
+        )
+        for label, own in sums.items()
     ]
 
 
-def _count(explanation: Explanation, tally: _Tally) -> None:
-    tally.documents += 1
+def _add_explanation(explanation: Explanation, own: _ClassSums) -> None:
+    own.documents += 1
     for name, places in explanation.places().items():
-        own = [explanation.words[place] for place in places]
-        weight = sum(word.weight for word in own)
-        tally.words.setdefault(name, _Sum()).add(weight, explanation.text, own[0].start, own[0].end)
+        occurrences = [explanation.words[place] for place in places]
+        weight = sum(word.weight for word in occurrences)
+        own.words.setdefault(name, _FeatureSum()).add(
+            weight, explanation.text, occurrences[0].start, occurrences[0].end
+        )
     for edge in explanation.edges:
         (start, _), (_, end) = edge.spans[0] if edge.spans else ((0, 0), (0, 0))
-        name = f"{shown(edge.source)} → {shown(edge.target)}"
-        tally.edges.setdefault(name, _Sum()).add(edge.weight, explanation.text, min(start, end), max(start, end))
+        name = f"{display_word(edge.source)} → {display_word(edge.target)}"
+        own.edges.setdefault(name, _FeatureSum()).add(edge.weight, explanation.text, min(start, end), max(start, end))
 
 
-def _strongest(sums: dict[str, _Sum], tally: _Tally, n: int) -> list[Telling]:
-    ranked = sorted(sums.items(), key=lambda item: -item[1].weight)[:n]
+def _rank_features(features: dict[str, _FeatureSum], documents: int, n: int) -> list[ClassFeature]:
+    ranked = sorted(features.items(), key=lambda item: -item[1].weight)[:n]
     return [
-        Telling(name, result.weight / tally.documents, result.documents, result.example)
-        for name, result in ranked
-        if result.weight > 0
+        ClassFeature(name, one.weight / documents, one.documents, one.example) for name, one in ranked if one.weight > 0
     ]
 
 
 def _excerpt(text: str, start: int, end: int) -> str:
-    shown = " ".join(text[max(0, start - _CONTEXT) : end + _CONTEXT].split())
-    return f"{'… ' if start > _CONTEXT else ''}{shown}{' …' if end + _CONTEXT < len(text) else ''}"
+    excerpt = " ".join(text[max(0, start - _CONTEXT) : end + _CONTEXT].split())
+    return f"{'… ' if start > _CONTEXT else ''}{excerpt}{' …' if end + _CONTEXT < len(text) else ''}"

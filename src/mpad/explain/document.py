@@ -1,4 +1,9 @@
-"""One document taken apart for explaining: its words, edges and sentences, each with its place in the text."""
+"""A document with its words, edges and sentences traced to the text, its parts, and their weights.
+
+Units of weighing: a "word" is all occurrences of the word together, for which the network has one row; an "occurrence"
+is one of them. A method that weighs words divides the weight evenly among the occurrences (in the hierarchical
+variants, among those of the same sentence), so the weights of the occurrences add up to that of the word.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,15 +15,32 @@ from numpy.typing import NDArray
 from mpad.errors import InputError
 from mpad.graph.build import build_graphs
 from mpad.graph.features import node_means, nodes_of_words
-from mpad.graph.packed import PackedGraphs
+from mpad.graph.packed import PackedGraphs, with_edges
 from mpad.pipeline.document_model import DocumentModel
 from mpad.text.tokenizer import Tokens
 from mpad.text.vocabulary import EncodedCorpus
 
+WORD, OCCURRENCE, EDGE, SENTENCE = UNITS = ("word", "occurrence", "edge", "sentence")
+WORD_UNITS = (WORD, OCCURRENCE)
+Weights = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PartWeights:
+    """Weights of the parts of a traced document, in the order of the document."""
+
+    words: Weights  # (occurrences,)
+    edges: Weights  # (edges,)
+    sentences: Weights  # (sentences,)
+    note: str = ""
+    word_potentials: Weights | None = None  # (occurrences,), part of the word weights from the linear part
+    edge_potentials: Weights | None = None  # (edges,)
+    growth: float | None = None  # rise of the log-odds by all words together, if known
+
 
 @dataclass(frozen=True)
 class TracedDocument:
-    """A document of n words, and the model that reads it."""
+    """Document of n words, and the model that reads it."""
 
     model: DocumentModel
     text: str
@@ -35,7 +57,7 @@ class TracedDocument:
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        """Return whether the model knows the word of each occurrence: (n,); a transformer reads every word."""
+        """Known words, by occurrence: (n,); all of them if features come from a transformer."""
         if self.model.transformer is not None:
             return np.ones(len(self.ids), bool)
         return np.asarray(self.ids < len(self.model.vocabulary))
@@ -47,7 +69,7 @@ class TracedDocument:
 
     @property
     def n_sentences(self) -> int:
-        """Sentences that hold a word."""
+        """Number of sentences with at least one word."""
         return int(self.sentence_of[-1]) + 1 if len(self.sentence_of) else 0
 
     @cached_property
@@ -58,14 +80,14 @@ class TracedDocument:
 
     @cached_property
     def graphs(self) -> PackedGraphs:
-        """The graph or graphs of the whole document."""
+        """Graphs of the whole document."""
         return self.build(np.ones((1, len(self.ids)), bool))
 
     def build(self, kept: NDArray[np.bool_]) -> PackedGraphs:
-        """The document once for each row of `kept` (versions, n), with only the words kept there.
+        """Build one version of the document per row of `kept`, (versions, n), with only the words kept there.
 
-        Features that come from a transformer are those of the whole text: what is left is not read again, so that a
-        word's weight is what the network makes of its node, not what the transformer would say without it.
+        Transformer features are always those of the whole text, so that a word's weight is what the network makes of
+        its node, not how the transformer would read the text without it.
         """
         versions, n = kept.shape
         n_graphs = int(self.graph_of[-1]) + 1 if n else 1
@@ -89,7 +111,7 @@ class TracedDocument:
 
     @cached_property
     def _states(self) -> NDArray[np.float16] | None:
-        """State of each occurrence in the whole text, where features come from a transformer: (n, width)."""
+        """Transformer state of each occurrence in the whole text: (n, width); None without a transformer."""
         transformer, device = self.model.transformer, str(self.model.device)
         return None if transformer is None else transformer.word_states([self.text], [self.tokens.spans], device)
 
@@ -100,8 +122,8 @@ class TracedDocument:
         node_of = np.zeros(len(self.ids), np.int64)
         for graph in np.unique(self.graph_of):
             start, end = graphs.node_start[graph : graph + 2]
-            here = self.graph_of == graph
-            node_of[here] = start + np.searchsorted(graphs.words[start:end], self.ids[here])
+            members = self.graph_of == graph
+            node_of[members] = start + np.searchsorted(graphs.words[start:end], self.ids[members])
         return node_of
 
     @cached_property
@@ -113,7 +135,7 @@ class TracedDocument:
 
     @cached_property
     def edge_places(self) -> list[list[tuple[int, int]]]:
-        """For each edge, where it stands in the text: pairs of occurrences (source, target)."""
+        """Occurrences of each edge in the text, as pairs of word occurrences (source, target)."""
         number = {pair: k for k, pair in enumerate(zip(*(nodes.tolist() for nodes in self.edge_nodes), strict=True))}
         places: list[list[tuple[int, int]]] = [[] for _ in number]
         nodes, graphs = self.node_of.tolist(), self.graph_of.tolist()
@@ -125,7 +147,7 @@ class TracedDocument:
 
 
 def trace_document(model: DocumentModel, text: str, without: Collection[int] = ()) -> TracedDocument:
-    """Take a document apart; `without` some of its occurrences, by their number, as if the text had not had them."""
+    """Return the traced document; the word occurrences in `without` are removed first, as if never in the text."""
     tokens = model.tokenizer.trace(text, readable=not model.network.config.hierarchical)
     if not without:
         return TracedDocument(model, text, tokens)
@@ -137,3 +159,48 @@ def trace_document(model: DocumentModel, text: str, without: Collection[int] = (
     sentences = {number: k for k, number in enumerate(dict.fromkeys(tokens.sentences[k] for k in kept))}
     words, spans = [tokens.words[k] for k in kept], [tokens.spans[k] for k in kept]
     return TracedDocument(model, text, Tokens(words, spans, [sentences[tokens.sentences[k]] for k in kept]))
+
+
+def check_unit(unit: str, known: tuple[str, ...] = UNITS) -> None:
+    """Raise InputError for an unknown unit."""
+    if unit not in known:
+        raise InputError(f"no unit '{unit}' here (known: {', '.join(known)})")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of one unit in a traced document."""
+
+    document: TracedDocument
+    unit: str
+
+    def __len__(self) -> int:
+        if self.unit == EDGE:
+            return len(self.document.graphs.source)
+        return int(self.of_occurrence.max()) + 1 if len(self.of_occurrence) else 0
+
+    @cached_property
+    def of_occurrence(self) -> NDArray[np.int64]:
+        """Part of each occurrence, for units that contain words: (occurrences,)."""
+        if self.unit == SENTENCE:
+            return self.document.sentence_of
+        ids = self.document.ids
+        return np.unique(ids, return_inverse=True)[1] if self.unit == WORD else np.arange(len(ids))
+
+    def keep(self, kept: NDArray[np.bool_]) -> PackedGraphs:
+        """Build one version of the document per row of `kept`, (versions, parts), with only the parts kept there."""
+        if self.unit == EDGE:
+            return with_edges(self.document.graphs, kept)
+        return self.document.build(kept[:, self.of_occurrence])
+
+    def weights(self, weights: PartWeights) -> Weights:
+        """Return the weight of each part: (parts,); that of a word is the sum over its occurrences."""
+        if self.unit == EDGE:
+            return weights.edges
+        if self.unit == SENTENCE:
+            return weights.sentences
+        return np.bincount(self.of_occurrence, weights.words, minlength=len(self)).astype(np.float64)
+
+    def spread(self, weights: Weights) -> Weights:
+        """Divide the weight of each part evenly among its occurrences: (occurrences,)."""
+        return np.asarray((weights / np.bincount(self.of_occurrence, minlength=len(self)))[self.of_occurrence])

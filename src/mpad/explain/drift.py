@@ -1,4 +1,4 @@
-"""Whether documents still look like others that the model knows: unknown words, size of graphs, confidence."""
+"""Drift between two sets of documents: unknown words, graph sizes, confidence and class shares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,41 +13,60 @@ from mpad.pipeline.document_model import DocumentModel
 
 @dataclass(frozen=True)
 class Drift:
-    """One thing that is measured of every document, over two sets of documents."""
+    """Comparison of one quantity over two sets of documents."""
 
     what: str
     first: float  # mean
-    second: float
+    second: float  # mean
     difference: float
-    error: float  # half of a 95 % interval of the difference
+    error: float  # half-width of the 95 % interval of the difference
 
     @property
     def clear(self) -> bool:
-        """Whether the interval of the difference excludes zero."""
+        """True if the interval of the difference excludes zero."""
         return abs(self.difference) > self.error
 
 
 def drift(model: DocumentModel, first: Sequence[str], second: Sequence[str]) -> list[Drift]:
-    """Compare two sets of documents as the model sees them; the share of each class comes last."""
+    """Compare two sets of documents as the model sees them.
+
+    Parameters
+    ----------
+    model : DocumentModel
+        The model of a fitted classifier: `classifier.model_`.
+    first, second : sequence of str
+        At least two documents each.
+
+    Returns
+    -------
+    list of Drift
+        One per quantity; the share of each class comes last.
+
+    Raises
+    ------
+    InputError
+        If a set has fewer than two documents.
+
+    """
     for name, texts in (("first", first), ("second", second)):
         if len(texts) < 2:
             raise InputError(f"drift compares sets of at least two documents; the {name} has {len(texts)}")
-    one, other = _measured(model, first), _measured(model, second)
-    return [_compared(what, one[what], other[what]) for what in one]
+    a, b = _measure(model, first), _measure(model, second)
+    return [_compare(what, a[what], b[what]) for what in a]
 
 
-def _measured(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def _measure(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     unknown, words = [], []
     for text in texts:
-        own = trace_document(model, text).tokens.words
-        words.append(len(own))
-        unknown.append(np.mean([word not in model.vocabulary for word in own]) if own else 0.0)
+        tokens = trace_document(model, text).tokens.words
+        words.append(len(tokens))
+        unknown.append(np.mean([word not in model.vocabulary for word in tokens]) if tokens else 0.0)
     graphs = model.pack(texts)
     nodes = np.diff(graphs.node_start[graphs.document_start])
     edges = np.diff(graphs.edge_start[graphs.document_start])
     probabilities = model.probabilities(texts)
     chosen = probabilities.argmax(1)
-    result = {
+    quantities = {
         "share of unknown words": np.array(unknown),
         "words": np.array(words),
         "nodes of the graph": nodes,
@@ -56,9 +75,9 @@ def _measured(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[n
         "confidence": probabilities.max(1),
     }
     shares = {f"share of '{label}'": chosen == k for k, label in enumerate(model.labels.classes.tolist())}
-    return {name: np.asarray(values, np.float64) for name, values in (result | shares).items()}
+    return {name: np.asarray(values, np.float64) for name, values in (quantities | shares).items()}
 
 
-def _compared(what: str, a: NDArray[np.float64], b: NDArray[np.float64]) -> Drift:
+def _compare(what: str, a: NDArray[np.float64], b: NDArray[np.float64]) -> Drift:
     error = 1.96 * float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
     return Drift(what, float(a.mean()), float(b.mean()), float(b.mean() - a.mean()), error)

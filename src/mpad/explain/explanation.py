@@ -1,50 +1,50 @@
-"""What an explanation is: a label, its probability, and a weight for every part of the document."""
+"""Explanation: a label, its probability, and a weight for every part of the document."""
 
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mpad.explain.keywords import Keyword
-
 Span = tuple[int, int]
-DEFAULT = "gradients"  # none is more faithful (docs/faithfulness.md), and its weights add up
+DEFAULT = "gradients"  # the most faithful (docs/faithfulness.md), and its weights add up
+_PHRASE_SHARE = 0.2  # of the strongest word's weight: weaker words end a phrase
 
 
-def shown(word: str) -> str:
-    """A word as people write it: Kim's tokenizer has a backslash before brackets and question marks."""
+def display_word(word: str) -> str:
+    """Return a word without the backslash that Kim's tokenizer puts before brackets and question marks."""
     return word[1:] if len(word) == 2 and word[0] == "\\" else word
 
 
 @dataclass(frozen=True)
 class WordWeight:
-    """One occurrence of a word: text[start:end]."""
+    """Occurrence of a word, text[start:end], and its weight."""
 
     word: str
     start: int
     end: int
     sentence: int
     weight: float
-    potential: float | None = None  # the linear part's share of the weight, if the model has one
-    known: bool = True  # whether the model's vocabulary has the word
+    potential: float | None = None  # part of the weight from the linear part, if the model has one
+    known: bool = True  # the word is in the vocabulary
 
 
 @dataclass(frozen=True)
 class EdgeWeight:
-    """One edge of the graph of words: `source`, then `target`, wherever they stand."""
+    """Edge from `source` to `target`, over all its places in the text, and its weight."""
 
     source: str
     target: str
-    count: float  # weight of the edge in the graph
-    spans: tuple[tuple[Span, Span], ...]  # where: (source, target), each (start, end)
+    count: float  # edge weight in the graph
+    spans: tuple[tuple[Span, Span], ...]  # places: (source, target), each (start, end)
     weight: float
-    potential: float | None = None  # what the linear part adds of the weight
+    potential: float | None = None  # part of the weight from the linear part
 
 
 @dataclass(frozen=True)
 class SentenceWeight:
-    """One sentence, from its first word to its last: text[start:end]."""
+    """Sentence, text[start:end] from its first word to its last, and its weight."""
 
     start: int
     end: int
@@ -52,26 +52,63 @@ class SentenceWeight:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Why a document got its label.
+class Keyword:
+    """Word or phrase with the total weight of its occurrences."""
 
-    What a weight means depends on the method. By occlusion: how far the log-odds of `label` fall when the part is
-    taken out (with `unit="word"`, an occurrence's share of its word's fall); negative where the part spoke against the
-    label. By gradients: its share of how far they rise while all words, or all edges, fade in. By attention: the share
-    of the network's attention, all words together 1.
+    text: str
+    weight: float
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Explanation of the label of a document.
+
+    The meaning of a weight depends on the method:
+
+    - gradients: the part's share of the rise of the log-odds of `label` as all words, or all edges, fade in.
+    - occlusion: the fall of the log-odds of `label` when the part is removed; negative if the part opposes the label.
+      With `unit="word"`, the fall for the whole word, divided among its occurrences.
+    - attention: the part's share of the attention; all words together have 1.
+
+    Attributes
+    ----------
+    text : str
+        The document.
+    label : object
+        The class explained.
+    predicted : object
+        The predicted class; for a multi-label model, a tuple of the predicted classes.
+    probabilities : dict
+        Probability per class.
+    method : str
+        "gradients", "occlusion" or "attention".
+    words : tuple of WordWeight
+        Every occurrence of a word, in text order.
+    edges : tuple of EdgeWeight
+        Pairs of words: the edges of the graph.
+    sentences : tuple of SentenceWeight
+        Sentences, in text order.
+    note : str, default=""
+        Remarks, such as parts that were not weighed.
+    total : float, optional
+        Log-odds of `label`.
+    baseline : float, optional
+        Log-odds of the empty document; with gradients, baseline + sum of the word weights = total.
+
     """
 
     text: str
-    label: Any  # the class explained
-    predicted: Any  # the class the network chooses (of many labels, those it chooses)
+    label: Any
+    predicted: Any
     probabilities: dict[Any, float]
     method: str
     words: tuple[WordWeight, ...]
     edges: tuple[EdgeWeight, ...]
     sentences: tuple[SentenceWeight, ...]
-    note: str = ""  # what was left out, if anything
-    total: float | None = None  # log-odds of `label`
-    baseline: float | None = None  # log-odds without words; by gradients, baseline + sum of word weights = total
+    note: str = ""
+    total: float | None = None
+    baseline: float | None = None
 
     def __repr__(self) -> str:
         parts = f"{len(self.words)} words, {len(self.edges)} pairs, {len(self.sentences)} sentences"
@@ -79,78 +116,81 @@ class Explanation:
 
     @property
     def probability(self) -> float:
-        """Probability of the class explained."""
+        """Probability of `label`."""
         return self.probabilities[self.label]
 
     @property
     def legend(self) -> str:
-        """What the colours mean."""
+        """Meaning of the colors."""
         return "blue is where it looked" if self.method == "attention" else "blue supports it, orange opposes it"
 
     @property
     def account(self) -> str:
-        """The sum behind the answer, in words; empty if the method's weights do not add up."""
+        """Sum of the weights in words; empty if the method's weights do not add up."""
         if self.baseline is None or self.total is None:
             return ""
         words = sum(word.weight for word in self.words)
-        rest = self.total - self.baseline - words
-        left = f", {rest:+.3f} not assigned" if abs(rest) >= 0.0005 else ""
-        return f"log-odds {self.total:+.3f}: {self.baseline:+.3f} without words, {words:+.3f} by words{left}"
+        gap = self.total - self.baseline - words
+        rest = f", {gap:+.3f} not assigned" if abs(gap) >= 0.0005 else ""
+        return f"log-odds {self.total:+.3f}: {self.baseline:+.3f} without words, {words:+.3f} by words{rest}"
 
     def places(self) -> dict[str, list[int]]:
-        """Each distinct word, in the order of the text, and which of `words` are its occurrences."""
+        """Return the indices in `words` of each distinct word, in text order."""
         result: dict[str, list[int]] = {}
         for place, word in enumerate(self.words):
             result.setdefault(word.word, []).append(place)
         return result
 
     def top_words(self, n: int = 10) -> list[WordWeight]:
-        """The occurrences that weigh most, for or against."""
+        """Return the n word occurrences with the largest absolute weights."""
         return sorted(self.words, key=lambda word: -abs(word.weight))[:n]
 
     def top_edges(self, n: int = 10) -> list[EdgeWeight]:
-        """The pairs of words that weigh most, for or against."""
+        """Return the n pairs of words with the largest absolute weights."""
         return sorted(self.edges, key=lambda edge: -abs(edge.weight))[:n]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values, as JSON can hold them."""
+        """Return the explanation as JSON-compatible values."""
         record = asdict(self)
         plain = {str(label): probability for label, probability in self.probabilities.items()}
         predicted = [str(p) for p in self.predicted] if isinstance(self.predicted, tuple) else str(self.predicted)
         return {**record, "label": str(self.label), "predicted": predicted, "probabilities": plain}
 
-    def keywords(self, n: int = 10) -> "list[Keyword]":
-        """The distinct words that speak most for the label."""
-        from mpad.explain.keywords import keywords
+    def keywords(self, n: int = 10) -> list[Keyword]:
+        """Return the n distinct words that most support the label."""
+        return _rank([(word.word, [word]) for word in self.words if any(map(str.isalnum, word.word))], n)
 
-        return keywords(self, n)
-
-    def phrases(self, n: int = 5) -> "list[Keyword]":
-        """Runs of neighbouring words that all speak for the label."""
-        from mpad.explain.keywords import phrases
-
-        return phrases(self, n)
+    def phrases(self, n: int = 5) -> list[Keyword]:
+        """Return the n strongest runs of at least two words of a sentence that all support the label."""
+        least = _PHRASE_SHARE * max((word.weight for word in self.words), default=0.0)
+        runs: list[list[WordWeight]] = []
+        for before, word in pairwise([None, *self.words]):
+            assert word is not None
+            if word.weight <= 0 or word.weight < least:
+                continue
+            follows = runs and before is not None and runs[-1][-1] is before and before.sentence == word.sentence
+            runs[-1].append(word) if follows else runs.append([word])
+        return _rank([(_join_words(run), run) for run in runs if len(run) > 1], n)
 
     def summary(self, n: int = 3) -> list[SentenceWeight]:
-        """The sentences that weigh most, in the order of the text."""
-        from mpad.explain.keywords import summary
-
-        return summary(self, n)
+        """Return the n sentences that most support the label, in text order."""
+        strongest = sorted(self.sentences, key=lambda sentence: -sentence.weight)[:n]
+        return sorted(strongest, key=lambda sentence: sentence.start)
 
     def to_html(self, graph: bool = True, master: bool = False) -> str:
-        """Give a self-contained page, with the graph of words, and its master node where asked for."""
+        """Return a self-contained HTML page, optionally with the graph of words and its master node."""
         from mpad.explain.page import to_html
 
         return to_html(self, graph, master)
 
     def to_figure(self) -> "Figure":
-        """Give a matplotlib figure, for papers: `savefig("why.svg")`."""
+        """Return a matplotlib figure, to be saved with `savefig("why.svg")`."""
         from mpad.explain.figure import to_figure
 
         return to_figure(self)
 
     def show(self) -> None:
-        """Print to the terminal, words coloured by weight."""
+        """Print to the terminal, with words colored by weight."""
         from mpad.explain.terminal import show
 
         show(self)
@@ -159,3 +199,24 @@ class Explanation:
         from mpad.explain.page import to_fragment
 
         return to_fragment(self)
+
+
+def _join_words(run: list[WordWeight]) -> str:
+    """Join words with spaces, except where the text has none (parts of "don't"; Chinese)."""
+    rest = ((" " if before.end < word.start else "") + display_word(word.word) for before, word in pairwise(run))
+    return display_word(run[0].word) + "".join(rest)
+
+
+def _rank(runs_by_text: list[tuple[str, list[WordWeight]]], n: int) -> list[Keyword]:
+    grouped: dict[str, list[list[WordWeight]]] = {}
+    for text, run in runs_by_text:
+        grouped.setdefault(text, []).append(run)
+    ranked = [
+        Keyword(
+            text,
+            sum(word.weight for run in runs for word in run),
+            tuple((run[0].start, run[-1].end) for run in runs),
+        )
+        for text, runs in grouped.items()
+    ]
+    return sorted((one for one in ranked if one.weight > 0), key=lambda one: -one.weight)[:n]

@@ -1,9 +1,9 @@
-"""How far explanations can be trusted: take parts out in the order of their weights, and watch the answer.
+"""Faithfulness of explanations, by deletion and insertion of parts in the order of their weights.
 
-Deletion: the parts that weigh most go first; the better the order, the faster the label's probability falls. Insertion:
-from a document without them they come first; the faster it rises. Both are areas under the curve of that probability
-over the share of parts (Petsiuk et al., 2018), beside those of parts in random order. Parts are words, occurrences of
-words, edges of the graph or sentences: the same for every method.
+Deletion removes the parts with the largest weights first: the better the order, the faster the label's probability
+falls. Insertion adds them first to a document without parts: the better the order, the faster it rises. Both are areas
+under the curve of that probability over the share of parts (Petsiuk et al., 2018), compared with a random order. Parts
+are words, occurrences of words, edges of the graph or sentences, the same for every method.
 """
 
 import time
@@ -14,22 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.explain.document import TracedDocument, trace_document
+from mpad.explain.document import (
+    WORD,
+    WORD_UNITS,
+    Parts,
+    PartWeights,
+    TracedDocument,
+    check_unit,
+    trace_document,
+)
 from mpad.explain.methods import check_method, weigh
-from mpad.explain.units import WORD, WORD_UNITS, Parts, check_unit
-from mpad.explain.weights import PartWeights
 from mpad.pipeline.document_model import DocumentModel
 
 SHARES = np.linspace(0.0, 1.0, 11)
 _RANDOM_ORDERS = 5
-_MOST_WORDS = 1_000_000  # read again at a time
+_CHUNK = 1_000_000  # words predicted at a time
 RANDOM = "random order"
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """What came of one way to order parts, over a dataset. Areas are between 0 and 1; ± is half of a 95 % interval."""
+    """Faithfulness of one order of parts over a dataset; errors are half-widths of 95 % intervals."""
 
     method: str
     unit: str
@@ -38,20 +44,20 @@ class Faithfulness:
     deletion_error: float
     insertion: float  # higher is better
     insertion_error: float
-    gain: float  # by how much both areas together are better than random order's, on the same documents
+    gain: float  # sum of the improvements of both areas over the random order, on the same documents
     gain_error: float
-    seconds: float  # of CPU time, to explain all parts of a document
+    seconds: float  # CPU time per document
     deletion_curve: tuple[float, ...]  # mean probability at each of SHARES
     insertion_curve: tuple[float, ...]
-    gains: tuple[float, ...]  # of each document
+    gains: tuple[float, ...]  # per document
 
     def lead(self, other: "Faithfulness") -> tuple[float, float]:
-        """By how much it gains more than another on the same documents, and half of the 95 % interval of that."""
+        """Return the mean difference of the gains to another on the same documents, and its error."""
         return mean_and_error(np.array(self.gains) - np.array(other.gains))
 
 
 def mean_and_error(values: Floats) -> tuple[float, float]:
-    """The mean over documents, and half of its 95 % interval."""
+    """Return the mean over documents and the half-width of its 95 % interval."""
     return float(values.mean()), float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -63,16 +69,40 @@ def measure(
     seed: int = 0,
     done: Callable[[], None] = lambda: None,
 ) -> list[Faithfulness]:
-    """Deletion and insertion of each method, and of random order last, unit by unit.
+    """Measure the faithfulness of explanation methods.
 
-    A method is a name, or "occlusion by word" and "occlusion by occurrence" for what occlusion takes out at a time;
-    without that it is the unit measured. Documents with a single part of a unit are left out of it.
+    Parameters
+    ----------
+    model : DocumentModel
+        The model of a fitted classifier: `classifier.model_`.
+    texts : sequence of str
+        Documents; those with a single part of a unit are skipped for that unit.
+    methods : sequence of str
+        Names of methods; "occlusion by word" and "occlusion by occurrence" fix the unit that occlusion removes, which
+        otherwise is the unit measured.
+    units : sequence of {"word", "occurrence", "edge", "sentence"}, default=("word",)
+        Parts to delete and insert.
+    seed : int, default=0
+        Seed of the random orders.
+    done : callable, optional
+        Called after each document.
+
+    Returns
+    -------
+    list of Faithfulness
+        Per unit, one per method, then one for the random order.
+
+    Raises
+    ------
+    InputError
+        For an unknown method or unit, or fewer than two documents.
+
     """
-    ways = {name: _way(name) for name in methods}
+    parsed = {name: _parse_method(name) for name in methods}
     for unit in units:
         check_unit(unit)
     generator = np.random.default_rng(seed)
-    measured = {unit: _Measured([*methods, RANDOM]) for unit in units}
+    measured = {unit: _UnitCurves([*methods, RANDOM]) for unit in units}
     for text in texts:
         document = trace_document(model, text)
         column = int(model.answer(document.graphs).logits[0].argmax())
@@ -82,8 +112,8 @@ def measure(
             if len(parts) < 2:
                 continue
             orders = []
-            for name, (method, own) in ways.items():
-                key = method, own or (unit if unit in WORD_UNITS else WORD)
+            for name, (method, fixed_unit) in parsed.items():
+                key = method, fixed_unit or (unit if unit in WORD_UNITS else WORD)
                 if key not in weighed:
                     start = time.process_time()
                     weighed[key] = weigh(document, column, *key), time.process_time() - start
@@ -97,12 +127,12 @@ def measure(
 
 
 def best(measured: Sequence[Faithfulness]) -> Faithfulness:
-    """The method that gains most over random order."""
+    """Return the method with the largest gain over the random order."""
     return max((one for one in measured if one.method != RANDOM), key=lambda one: one.gain)
 
 
-def _way(name: str) -> tuple[str, str | None]:
-    """A method, and what it takes out at a time where its name says so."""
+def _parse_method(name: str) -> tuple[str, str | None]:
+    """Return the method, and the unit after "by", if any."""
     method, _, unit = name.partition(" by ")
     check_method(method)
     if unit:
@@ -111,9 +141,9 @@ def _way(name: str) -> tuple[str, str | None]:
 
 
 def _curves(parts: Parts, column: int, orders: Sequence[NDArray[np.int64]]) -> tuple[Floats, Floats]:
-    """Curves at each share, for each order: (orders, 2, shares), deletion first; and areas: (orders, 2).
+    """Return curves (orders, 2, shares), deletion first, and areas (orders, 2).
 
-    Few parts leave fewer points than there are shares: each version is read once, and areas are over what has gone.
+    Documents with few parts have fewer distinct versions than shares; each version is predicted once.
     """
     n = len(parts)
     cuts, place = np.unique(np.rint(SHARES * n).astype(np.int64), return_inverse=True)
@@ -132,31 +162,34 @@ def _curves(parts: Parts, column: int, orders: Sequence[NDArray[np.int64]]) -> t
 
 
 def _chunks(versions: NDArray[np.bool_], document: TracedDocument) -> Iterator[NDArray[np.bool_]]:
-    step = max(1, _MOST_WORDS // max(len(document.ids), versions.shape[1]))
+    step = max(1, _CHUNK // max(len(document.ids), versions.shape[1]))
     for start in range(0, len(versions), step):
         yield versions[start : start + step]
 
 
-class _Measured:
-    """Curves and areas of each way to order one unit's parts, document by document; random order comes last."""
+class _UnitCurves:
+    """Curves and areas of all orders of one unit, over documents; the random order is last."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
-        self.curves: list[Floats] = []
-        self.areas: list[Floats] = []
+        self.curves: list[Floats] = []  # per document (orders, 2, shares)
+        self.areas: list[Floats] = []  # per document (orders, 2)
         self.seconds: dict[str, list[float]] = {name: [] for name in names}
 
     def add(self, curves: Floats, areas: Floats) -> None:
-        """Keep those of a document, the random orders as their mean."""
+        """Add the curves and areas of a document, averaging the random orders."""
         n = len(self.names) - 1
         for kept, new in ((self.curves, curves), (self.areas, areas)):
             kept.append(np.concatenate([new[:n], new[n:].mean(0, keepdims=True)]))
 
     def summaries(self, unit: str) -> list[Faithfulness]:
-        """One for each way."""
+        """Return the faithfulness of each order."""
         if len(self.areas) < 2:
             raise InputError(f"explanations are checked with at least two documents of at least two {unit}s")
-        areas, curves = np.array(self.areas), np.array(self.curves).mean(0)  # (documents, ways, 2), (ways, 2, shares)
+        areas, curves = (
+            np.array(self.areas),
+            np.array(self.curves).mean(0),
+        )  # (documents, orders, 2), (orders, 2, shares)
         gains = (areas[:, -1:, 0] - areas[:, :, 0]) + (areas[:, :, 1] - areas[:, -1:, 1])
         return [
             Faithfulness(

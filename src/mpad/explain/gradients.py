@@ -1,13 +1,13 @@
-"""Explanation by integrated gradients: how the answer grows while the words, or their edges, fade in.
+"""Explanation by integrated gradients: the growth of the log-odds as words, or edges, fade in.
 
-Word rows go from nothing to what they are, x(α) = α x, and the label's log-odds F from F(0) to F(1); a word's weight
-is ∫ x · ∂F/∂x(α) dα, its share of that growth (Sundararajan et al., 2017). Edges likewise: the words stand as they are,
-and what every edge carries goes from nothing to all of it. So the weights of words add up to F − F(no words), those of
-edges to F − F(silent edges): completeness, which is checked, with more points on the way where it does not hold.
-The linear part of a model fades in and out with them; what it adds of a weight is told apart (`potential`).
+Word rows are scaled from zero to their values, x(α) = α x, and the label's log-odds F go from F(0) to F(1). The weight
+of a word is ∫ x · ∂F/∂x(α) dα, its share of that growth (Sundararajan et al., 2017). For edges, the words stay as they
+are and the messages along all edges are scaled. The weights of words add up to F − F(no words), those of edges to
+F − F(no messages). This completeness is checked, and the integral is refined with more points until it holds. The
+linear part is scaled along; its part of a weight is reported separately (`potential`).
 
-A few dozen passes whatever the document's length, for all parts at once; unlike occlusion it sees words that say the
-same twice.
+The cost is a few dozen passes for all parts at once, whatever the length of the document. Unlike occlusion, synonyms
+share the credit.
 """
 
 from collections.abc import Callable
@@ -18,59 +18,58 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpad.explain.document import TracedDocument
-from mpad.explain.weights import PartWeights, Weights
+from mpad.explain.document import PartWeights, TracedDocument, Weights
 from mpad.graph.batch import CorpusTensors, GraphBatch
 
 _POINTS = (32, 128, 512)  # tried in turn until the weights add up
-_GAP = 0.02  # of what they should add up to, or of one unit of log-odds
+_GAP = 0.02  # tolerated error, as a share of the sum or of one unit of log-odds
 _CHUNK = 20_000  # nodes at a time
 
 
 def gradient_weights(document: TracedDocument, column: int) -> PartWeights:
-    """Integrated gradients of the log-odds of class `column` for each part; a sentence has the sum of its words."""
+    """Return the integrated gradients of the log-odds of class `column`; a sentence has the sum of its words."""
     document.model.network.eval()
     one = CorpusTensors(document.graphs, document.model.device)
-    linear = _linear_part(document, one)
-    nodes, gap = _complete(lambda points: _words(document, one, linear, column, points))
-    edges, edge_gap = _complete(lambda points: _edges(document, one, linear, column, points))
+    linear = _linear_terms(document, one)
+    nodes, gap = _refine(lambda points: _integrate_words(document, one, linear, column, points))
+    edges, edge_gap = _refine(lambda points: _integrate_edges(document, one, linear, column, points))
     occurrences = np.bincount(document.node_of, minlength=len(nodes.weights)).clip(min=1)
     words, potentials = ((part / occurrences)[document.node_of] for part in (nodes.weights, nodes.potentials))
     sentences = np.bincount(document.sentence_of, words, minlength=document.n_sentences).astype(float)
     worst = max(gap, edge_gap)
-    note = f"the weights miss what they should add up to by {worst:.2f}" if worst > _GAP else ""
+    note = f"the weights miss their expected sum by {worst:.2f}" if worst > _GAP else ""
     if document.model.potentials is None:
         return PartWeights(words, edges.weights, sentences, note, growth=nodes.whole)
     return PartWeights(words, edges.weights, sentences, note, potentials, edges.potentials, nodes.whole)
 
 
 class _Linear(NamedTuple):
-    """What the linear part adds to the logits; nothing of a model without one."""
+    """Contributions of the linear part to the logits; zeros for a model without one."""
 
-    nodes: Tensor  # (nodes, classes), a word's own potential and half of those of its pairs
+    nodes: Tensor  # (nodes, classes), potential of the word plus half of those of its pairs
     edges: Tensor  # (edges, classes)
     constant: Tensor  # (classes,)
-    network: float  # what the network's logits are multiplied by
+    network: float  # factor of the network's logits
 
     @property
     def words(self) -> Tensor:
-        """What the words add without their pairs: (classes,)."""
+        """Contribution of the words without their pairs: (classes,)."""
         return self.nodes.sum(0) - self.edges.sum(0)
 
 
 class _Integrated(NamedTuple):
-    weights: Weights  # of each part
-    potentials: Weights  # what the linear part adds of them
-    whole: float  # what the weights should add up to
+    weights: Weights  # per part
+    potentials: Weights  # part of the weights from the linear part
+    whole: float  # expected sum of the weights
 
 
-def _linear_part(document: TracedDocument, one: CorpusTensors) -> _Linear:
+def _linear_terms(document: TracedDocument, one: CorpusTensors) -> _Linear:
     classes = len(document.model.labels)
     device = one.device
     potentials = document.model.potentials
     if potentials is None:
-        nothing = torch.zeros(len(one.words), classes, dtype=torch.float64, device=device)
-        return _Linear(nothing, nothing.new_zeros(len(one.weight), classes), nothing.new_zeros(classes), 1.0)
+        zeros = torch.zeros(len(one.words), classes, dtype=torch.float64, device=device)
+        return _Linear(zeros, zeros.new_zeros(len(one.weight), classes), zeros.new_zeros(classes), 1.0)
     nodes, edges = (part.astype(np.float64) for part in potentials.shares(document.graphs))
     for ends in document.edge_nodes:
         np.add.at(nodes, ends, edges / 2)
@@ -78,8 +77,8 @@ def _linear_part(document: TracedDocument, one: CorpusTensors) -> _Linear:
     return _Linear(parts[0], parts[1], parts[2], float(potentials.network))
 
 
-def _complete(integrate: Callable[[int], _Integrated]) -> tuple[_Integrated, float]:
-    """Weights that add up, and how far they miss: a share of their sum, or of one where that is larger."""
+def _refine(integrate: Callable[[int], _Integrated]) -> tuple[_Integrated, float]:
+    """Integrate with more points until the weights add up; return them and their relative error."""
     for points in _POINTS:
         result = integrate(points)
         gap = abs(float(result.weights.sum()) - result.whole) / max(abs(result.whole), 1.0)
@@ -88,13 +87,15 @@ def _complete(integrate: Callable[[int], _Integrated]) -> tuple[_Integrated, flo
     return result, gap
 
 
-def _words(document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int) -> _Integrated:
-    """Weight of each node; they add up to F(words as they are) − F(no words)."""
+def _integrate_words(
+    document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int
+) -> _Integrated:
+    """Return the weight of each node; they add up to F − F(no words)."""
     table = document.model.node_rows(document.graphs).float()
     all_words = linear.words + linear.edges.sum(0)
 
     def growth(alphas: Tensor, rows: Tensor, added: Tensor) -> Tensor:
-        return _log_odds(document, _faded(one, len(alphas)), column, linear, rows, added)
+        return _log_odds(document, _repeat(one, len(alphas)), column, linear, rows, added)
 
     def slope(alphas: Tensor) -> tuple[Tensor, Tensor]:
         rows = (alphas[:, None, None] * table).flatten(0, 1).requires_grad_()
@@ -104,18 +105,20 @@ def _words(document: TracedDocument, one: CorpusTensors, linear: _Linear, column
 
     ends = torch.tensor([0.0, 1.0], device=table.device)
     with torch.no_grad():
-        none = torch.cat([torch.zeros_like(table), table])
-        first, last = growth(ends, none, ends[:, None] * all_words).tolist()
-    return _integral(slope, points, one, last - first)
+        rows = torch.cat([torch.zeros_like(table), table])
+        first, last = growth(ends, rows, ends[:, None] * all_words).tolist()
+    return _average_slopes(slope, points, one, last - first)
 
 
-def _edges(document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int) -> _Integrated:
-    """Weight of each edge; they add up to F(all edges) − F(none)."""
+def _integrate_edges(
+    document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int
+) -> _Integrated:
+    """Return the weight of each edge; they add up to F − F(no messages)."""
     table = document.model.node_rows(document.graphs).float()
     all_edges = linear.edges.sum(0)
 
     def growth(alphas: Tensor, carried: Tensor, added: Tensor) -> Tensor:
-        batch = _faded(one, len(alphas))
+        batch = _repeat(one, len(alphas))
         return _log_odds(document, batch, column, linear, table.repeat(len(alphas), 1), added, carried)
 
     def slope(alphas: Tensor) -> tuple[Tensor, Tensor]:
@@ -128,11 +131,11 @@ def _edges(document: TracedDocument, one: CorpusTensors, linear: _Linear, column
     with torch.no_grad():
         added = linear.words + ends[:, None] * all_edges
         first, last = growth(ends, ends.repeat_interleave(len(one.weight)), added).tolist()
-    return _integral(slope, points, one, last - first)
+    return _average_slopes(slope, points, one, last - first)
 
 
-def _faded(one: CorpusTensors, n: int) -> GraphBatch:
-    """The document n times over, each node with a row of its own."""
+def _repeat(one: CorpusTensors, n: int) -> GraphBatch:
+    """Return a batch of n copies of the document, each node with its own row."""
     batch = one.take(torch.zeros(n, dtype=torch.int64, device=one.device))
     return replace(batch, words=torch.arange(batch.n_words, device=one.device))
 
@@ -146,20 +149,20 @@ def _log_odds(
     added: Tensor,
     edge_scale: Tensor | None = None,
 ) -> Tensor:
-    """Log p / (1 − p) of the class, of documents over these rows; `added` is the linear part's: (n_documents,)."""
+    """Return log p / (1 − p) of the class for these word rows, (documents,); `added` comes from the linear part."""
     network = document.model.network
-    own: Tensor = network(batch, edge_scale, rows).logits.double()
-    logits = linear.network * own + linear.constant + added
+    output: Tensor = network(batch, edge_scale, rows).logits.double()
+    logits = linear.network * output + linear.constant + added
     if document.model.labels.multilabel:
         return logits[:, column]
     others = torch.cat([logits[:, :column], logits[:, column + 1 :]], dim=1)
     return logits[:, column] - others.logsumexp(1)
 
 
-def _integral(
+def _average_slopes(
     slope: Callable[[Tensor], tuple[Tensor, Tensor]], points: int, one: CorpusTensors, whole: float
 ) -> _Integrated:
-    """The mean of both slopes over points on the way, each in the middle of its stretch."""
+    """Return the mean of both gradients over the midpoints of equal intervals."""
     alphas = (torch.arange(points, device=one.device) + 0.5) / points
     slopes = [slope(part) for part in alphas.split(max(1, _CHUNK // max(len(one.words), 1)))]
     network, potentials = (

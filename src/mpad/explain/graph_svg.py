@@ -1,25 +1,24 @@
-"""A graph of words → SVG: edges as wide as their count, colours by contribution. No script."""
+"""SVG of the graph of words, without scripts: edge widths show counts, colors show weights."""
 
 from html import escape
 
-from mpad.explain.colour import AGAINST, FAINT, FOR, largest, strength
-from mpad.explain.explanation import shown
-from mpad.explain.layout import Drawing, Node
+from mpad.explain.explanation import display_word
+from mpad.explain.layout import FAINT, OPPOSES, SUPPORTS, Drawing, Node, max_abs, scale_weight
 
 _WIDTH, _HEIGHT, _MARGIN = 760, 480, 60
-_WIDEST = 4.0  # pixels, about, of the edge with the largest count
+_MAX_STROKE = 4.0  # pixels, added for the edge with the largest count
 
 
 def to_svg(drawing: Drawing, prefix: str = "", master: bool = False) -> str:
-    """The graph as one <svg> element.
+    """Return the graph as one <svg> element.
 
-    A node is a link to the first place of its word in the text, `#{prefix}w{number}`. With `master`, the master node
-    is drawn too, in the middle, linked to every word both ways.
+    A node links to the first occurrence of its word in the text, `#{prefix}w{number}`. With `master`, the master node
+    is drawn in the center, linked to every word in both directions.
     """
     if not drawing.nodes:
         return ""
-    top_edge = largest(edge.weight for _, _, edge in drawing.edges)
-    top_node = largest(node.weight for node in drawing.nodes)
+    top_edge = max_abs(edge.weight for _, _, edge in drawing.edges)
+    top_node = max_abs(node.weight for node in drawing.nodes)
     most = max((edge.count for _, _, edge in drawing.edges), default=1.0)
     parts = [
         f'<svg class="graph" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
@@ -30,17 +29,17 @@ def to_svg(drawing: Drawing, prefix: str = "", master: bool = False) -> str:
         parts += [_spoke(node) for node in drawing.nodes]
     both_ways = {(a, b) for a, b, _ in drawing.edges}
     for a, b, edge in drawing.edges:
-        share = strength(edge.weight, top_edge)
+        share = scale_weight(edge.weight, top_edge)
         parts.append(
             f'<path class="edge {_side(share)}" data-edge="{a} {b}" '
             f'd="{_arc(drawing.nodes[a], drawing.nodes[b], (b, a) in both_ways)}" '
-            f'stroke-width="{1.5 + _WIDEST * (edge.count - 1) / most:.1f}" '
+            f'stroke-width="{1.5 + _MAX_STROKE * (edge.count - 1) / most:.1f}" '
             f'stroke-opacity="{0.25 + 0.75 * abs(share):.2f}" '
             f'marker-end="url(#{prefix}{_side(share)})">'
-            f"<title>{escape(shown(edge.source))} → {escape(shown(edge.target))}: {edge.weight:+.4f}, "
+            f"<title>{escape(display_word(edge.source))} → {escape(display_word(edge.target))}: {edge.weight:+.4f}, "
             f"{edge.count:g} times</title></path>"
         )
-    parts += [_node(node, k, strength(node.weight, top_node), prefix) for k, node in enumerate(drawing.nodes)]
+    parts += [_node(node, k, scale_weight(node.weight, top_node), prefix) for k, node in enumerate(drawing.nodes)]
     if master:
         x, y = _WIDTH / 2, _HEIGHT / 2
         parts.append(
@@ -49,9 +48,9 @@ def to_svg(drawing: Drawing, prefix: str = "", master: bool = False) -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def colours() -> str:
-    """The style of what `to_svg` draws."""
-    pro, contra = (f"rgb({', '.join(map(str, colour))})" for colour in (FOR, AGAINST))
+def graph_style() -> str:
+    """Return the CSS of the elements of `to_svg`."""
+    pro, contra = (f"rgb({', '.join(map(str, color))})" for color in (SUPPORTS, OPPOSES))
     return f"""
 .graph {{ width: 100%; max-width: {_WIDTH}px; height: auto; }}
 .graph .edge {{ fill: none; stroke: #8b949e; }}
@@ -71,29 +70,29 @@ def _side(share: float) -> str:
     return "even" if abs(share) < FAINT else "for" if share > 0 else "against"
 
 
-def _at(node: Node) -> tuple[float, float]:
+def _position(node: Node) -> tuple[float, float]:
     return _MARGIN + node.x * (_WIDTH - 2 * _MARGIN), _MARGIN / 2 + node.y * (_HEIGHT - 1.3 * _MARGIN)
 
 
 def _node(node: Node, number: int, share: float, prefix: str) -> str:
-    x, y = _at(node)
+    x, y = _position(node)
     times = f", {len(node.spans)} times" if len(node.spans) > 1 else ""
     return (
         f'<a class="node {_side(share)}" id="{prefix}n{number}" href="#{prefix}w{number}" data-node="{number}" '
-        f'tabindex="0"><title>{escape(shown(node.word))}: {node.weight:+.4f}{times}</title>'
+        f'tabindex="0"><title>{escape(display_word(node.word))}: {node.weight:+.4f}{times}</title>'
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4 + 7 * abs(share):.1f}" '
         f'fill-opacity="{0.35 + 0.65 * abs(share):.2f}"/>'
-        f'<text x="{x:.1f}" y="{y + 20:.1f}">{escape(_shortened(shown(node.word)))}</text></a>'
+        f'<text x="{x:.1f}" y="{y + 20:.1f}">{escape(_shorten(display_word(node.word)))}</text></a>'
     )
 
 
-def _shortened(word: str, most: int = 24) -> str:
+def _shorten(word: str, most: int = 24) -> str:
     return word if len(word) <= most else word[: most - 1] + "…"
 
 
 def _arc(a: Node, b: Node, bent: bool) -> str:
-    """From one node to just before the other; bent aside where the edge back is drawn too."""
-    (x1, y1), (x2, y2) = _at(a), _at(b)
+    """Return the path between two nodes, bent if the reverse edge is drawn too."""
+    (x1, y1), (x2, y2) = _position(a), _position(b)
     length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1e-6)
     x2, y2 = x2 - 13 * (x2 - x1) / length, y2 - 13 * (y2 - y1) / length
     side = 0.18 if bent else 0.0
@@ -102,7 +101,7 @@ def _arc(a: Node, b: Node, bent: bool) -> str:
 
 
 def _spoke(node: Node) -> str:
-    x, y = _at(node)
+    x, y = _position(node)
     return f'<line class="spoke" x1="{_WIDTH / 2}" y1="{_HEIGHT / 2}" x2="{x:.1f}" y2="{y:.1f}"/>'
 
 

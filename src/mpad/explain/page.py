@@ -1,14 +1,21 @@
-"""An explanation as HTML: self-contained, no script, no network; light and dark, for colour-blind readers too."""
+"""Explanation as self-contained HTML without scripts, with light and dark colors for color-blind readers too."""
 
 from collections.abc import Sequence
 from html import escape
 from zlib import crc32
 
-from mpad.explain.colour import AGAINST, FAINT, FOR, largest, strength
-from mpad.explain.excerpt import strongest_places
-from mpad.explain.explanation import Explanation, WordWeight, shown
-from mpad.explain.graph_svg import colours, to_svg
-from mpad.explain.layout import Drawing, draw
+from mpad.explain.explanation import Explanation, WordWeight, display_word
+from mpad.explain.graph_svg import graph_style, to_svg
+from mpad.explain.layout import (
+    FAINT,
+    OPPOSES,
+    SUPPORTS,
+    Drawing,
+    draw,
+    excerpt_words,
+    max_abs,
+    scale_weight,
+)
 
 _STYLE = """
 .mpad { --page: #ffffff; --ink: #1f2328; --faint: #59636e; font: 16px/1.7 system-ui, sans-serif; color: var(--ink);
@@ -31,18 +38,18 @@ _STYLE = """
 .mpad td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .mpad .bar { display: inline-block; height: .7em; border-radius: .2em; background: #8b949e; }
 @media (prefers-color-scheme: dark) { .mpad { --page: #0d1117; --ink: #e6edf3; --faint: #9198a1; } }
-""".replace("FOR", ", ".join(map(str, FOR)))
-_MOST_CLASSES = 6
+"""
+_MAX_CLASSES = 6
 _MEANING = {
-    "gradients": "What each word adds to the answer",
-    "occlusion": "What the answer loses without each word",
-    "attention": "Where the network looked",
+    "gradients": "Contribution of each word to the prediction",
+    "occlusion": "Change of the prediction without each word",
+    "attention": "Attention of the network",
 }
-_MOST_WORDS = 4_000  # shown of a text; of a longer one, what stands around its strongest words
+_MAX_WORDS = 4_000  # shown; of a longer text, those around the strongest words
 
 
 def to_html(explanation: Explanation, graph: bool = True, master: bool = False) -> str:
-    """A whole page; with the graph of words, and its master node, where asked for."""
+    """Return a self-contained page, optionally with the graph of words and its master node."""
     title = escape(f"{explanation.label}: why")
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
@@ -53,17 +60,17 @@ def to_html(explanation: Explanation, graph: bool = True, master: bool = False) 
 
 
 def to_fragment(explanation: Explanation, graph: bool = True, master: bool = False, heading: bool = True) -> str:
-    """Return the part inside <body>, for notebooks; without its heading, for pages that have one."""
+    """Return the part inside <body>, for notebooks; omit the heading on pages that have one."""
     drawing = draw(explanation) if graph else Drawing((), (), 0)
     prefix = f"m{crc32(f'{explanation.label} {explanation.text}'.encode('utf-8', 'surrogatepass')):x}"
-    places, cut = strongest_places(explanation.words, _MOST_WORDS)
+    places, cut = excerpt_words(explanation.words, _MAX_WORDS)
     notes = [note for note in (explanation.note, cut, drawing.note) if note]
     percent = f"{_percent(explanation.probability)} probability"
     account = f" {explanation.account[0].upper()}{explanation.account[1:]}." if explanation.account else ""
     return (
-        f"<style>{_STYLE}{colours()}{_linked(drawing, prefix)}</style>\n"
+        f"<style>{_STYLE}{graph_style()}{_link_style(drawing, prefix)}</style>\n"
         f'<div class="mpad" id="{prefix}">\n'
-        + (f"<h1>{_isolated(str(explanation.label))} <small>{percent}</small></h1>\n" if heading else "")
+        + (f"<h1>{_isolate(str(explanation.label))} <small>{percent}</small></h1>\n" if heading else "")
         + f'<p class="how">{_MEANING[explanation.method]}: {explanation.legend}; '
         f"hover over a word for its weight.{escape(account)}</p>\n"
         f"{_text(explanation, _Marker(explanation, places, drawing, prefix), places)}\n"
@@ -74,8 +81,8 @@ def to_fragment(explanation: Explanation, graph: bool = True, master: bool = Fal
     )
 
 
-def _linked(drawing: Drawing, prefix: str) -> str:
-    """A node that is looked at outlines its occurrences in the text: by style alone."""
+def _link_style(drawing: Drawing, prefix: str) -> str:
+    """Return CSS that outlines the occurrences of a word while its node has the focus."""
     return "".join(
         f"#{prefix}:has(#{prefix}n{k}:is(:hover, :focus)) .{prefix}{k} {{ outline: 2px solid var(--ink); }}\n"
         for k in range(len(drawing.nodes))
@@ -83,17 +90,17 @@ def _linked(drawing: Drawing, prefix: str) -> str:
 
 
 class _Marker:
-    """Writes stretches of a text with their words marked; the first of each word is where its node leads."""
+    """Writer of text with marked words; the first occurrence of each word is the link target of its node."""
 
     def __init__(self, explanation: Explanation, places: Sequence[int], drawing: Drawing, prefix: str) -> None:
         self._text, self._words, self._prefix = explanation.text, explanation.words, prefix
-        self._top = largest(word.weight for word in explanation.words)
+        self._top = max_abs(word.weight for word in explanation.words)
         self._node = {node.word: k for k, node in enumerate(drawing.nodes)}
         self._linked: set[int] = set()
         self._shown = set(places)
 
-    def stretch(self, first: int, last: int, start: int, end: int) -> str:
-        """Words first … last − 1, which stand in text[start:end]; what is not shown of it is an ellipsis."""
+    def mark_range(self, first: int, last: int, start: int, end: int) -> str:
+        """Return text[start:end], which has the words first … last − 1, with an ellipsis for hidden words."""
         parts: list[str] = []
         cursor, hidden = start, False
         for place in range(first, last):
@@ -109,7 +116,7 @@ class _Marker:
         return "".join([*parts, " … " if hidden else escape(self._text[cursor:end])])
 
     def _mark(self, word: WordWeight) -> str:
-        share, node = strength(word.weight, self._top), self._node.get(word.word)
+        share, node = scale_weight(word.weight, self._top), self._node.get(word.word)
         names = ["against"] if share <= -FAINT else []
         identity = ""
         if node is not None:
@@ -123,39 +130,39 @@ class _Marker:
 
 
 def _text(explanation: Explanation, marker: "_Marker", places: Sequence[int]) -> str:
-    """A paragraph a sentence, its weight in the margin; one for all where there is one sentence only."""
+    """Return one paragraph per sentence, with its weight in the margin; a single sentence has no margin."""
     words, sentences = explanation.words, explanation.sentences
     if len(sentences) < 2:
-        inside = marker.stretch(0, len(words), 0, len(explanation.text))
+        inside = marker.mark_range(0, len(words), 0, len(explanation.text))
         return f'<div class="text plain"><p dir="auto">{inside}</p></div>'
-    strongest = largest(sentence.weight for sentence in sentences)
+    strongest = max_abs(sentence.weight for sentence in sentences)
     with_words = {words[place].sentence for place in places}
     first = [0, *[k for k in range(1, len(words)) if words[k].sentence != words[k - 1].sentence], len(words)]
     start = [0, *[sentence.start for sentence in sentences[1:]], len(explanation.text)]
     paragraphs = [
-        f'<p dir="auto">{_share(sentence.weight, strength(sentence.weight, strongest))}'
-        f"{marker.stretch(first[k], first[k + 1], start[k], start[k + 1])}</p>"
+        f'<p dir="auto">{_sentence_weight(sentence.weight, scale_weight(sentence.weight, strongest))}'
+        f"{marker.mark_range(first[k], first[k + 1], start[k], start[k + 1])}</p>"
         for k, sentence in enumerate(sentences)
         if k in with_words
     ]
     return f'<div class="text">{"".join(paragraphs)}</div>'
 
 
-def _share(weight: float, share: float) -> str:
-    colour = ", ".join(map(str, FOR if share >= 0 else AGAINST))
-    bar = f'<i style="width: {100 * abs(share):.0f}%; background: rgb({colour})"></i>'
+def _sentence_weight(weight: float, share: float) -> str:
+    color = ", ".join(map(str, SUPPORTS if share >= 0 else OPPOSES))
+    bar = f'<i style="width: {100 * abs(share):.0f}%; background: rgb({color})"></i>'
     return f'<span class="share" title="weight of the sentence">{weight:+.3f}{bar}</span>'
 
 
 def _background(share: float) -> str:
     if abs(share) < FAINT:
         return ""
-    red, green, blue = FOR if share > 0 else AGAINST
+    red, green, blue = SUPPORTS if share > 0 else OPPOSES
     return f' style="background: rgba({red}, {green}, {blue}, {abs(share) * 0.75:.2f})"'
 
 
-def _isolated(text: str) -> str:
-    """Return text whose direction does not change that of what is around it."""
+def _isolate(text: str) -> str:
+    """Return escaped text whose direction does not affect the text around it."""
     return f"<bdi>{escape(text)}</bdi>"
 
 
@@ -166,18 +173,19 @@ def _percent(p: float) -> str:
 def _probabilities(explanation: Explanation) -> str:
     ranked = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
     rows = "".join(
-        f'<tr><td>{_isolated(str(label))}</td><td class="number">{_percent(p)}</td>'
+        f'<tr><td>{_isolate(str(label))}</td><td class="number">{_percent(p)}</td>'
         f'<td><span class="bar" style="width: {8 * p:.2f}rem"></span></td></tr>'
-        for label, p in ranked[:_MOST_CLASSES]
+        for label, p in ranked[:_MAX_CLASSES]
     )
     return f'<table><tr><th colspan="3">probability</th></tr>{rows}</table>'
 
 
 def _edges(explanation: Explanation) -> str:
-    top = largest(edge.weight for edge in explanation.edges)
+    top = max_abs(edge.weight for edge in explanation.edges)
     rows = "".join(
-        f"<tr><td><mark{_background(strength(edge.weight, top))}>"
-        f'<span dir="ltr">{_isolated(shown(edge.source))} → {_isolated(shown(edge.target))}</span></mark></td>'
+        f"<tr><td><mark{_background(scale_weight(edge.weight, top))}>"
+        f'<span dir="ltr">{_isolate(display_word(edge.source))} → '
+        f"{_isolate(display_word(edge.target))}</span></mark></td>"
         f'<td class="number">{edge.weight:+.3f}</td></tr>'
         for edge in explanation.top_edges(8)
     )

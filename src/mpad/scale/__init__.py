@@ -1,4 +1,4 @@
-"""Batch scoring on the engines that people already run: processes, Ray, Spark.
+"""Batch prediction on processes, Ray and Spark.
 
 >>> from mpad.scale import Predictor
 >>> dataset.map_batches(Predictor("my-model"))           # doctest: +SKIP

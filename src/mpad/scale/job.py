@@ -1,4 +1,4 @@
-"""Files to score: which there are, where each one's answers go, what is done already; and one of them, scored."""
+"""Jobs of batch prediction: input files, their output files, and prediction of one file."""
 
 import json
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from mpad.data.tables import KINDS
 from mpad.errors import InputError, MPADError, StoreError
 from mpad.files.archives import PACKED
 from mpad.files.atomic import clear_temporary, temporary_files
-from mpad.scale.answers import Asked
-from mpad.scale.predictor import answerer_of, model_digest
-from mpad.scale.shards import open_shard, read_key, write_answers
+from mpad.scale.columns import PredictOptions
+from mpad.scale.predictor import load_cached, model_digest
+from mpad.scale.shards import open_shard, read_key, write_predictions
 
 
 @dataclass(frozen=True)
 class Task:
-    """A file, and the file that its answers go to."""
+    """Input file and the file for its predictions."""
 
     source: Path
     out: Path
@@ -25,68 +25,68 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a file."""
+    """Result of predicting one file."""
 
     task: Task
     rows: int = 0
     error: str | None = None
-    fatal: bool = False  # whether no other file can be scored either
+    fatal: bool = False  # no other file can be predicted either
 
 
 @dataclass(frozen=True)
 class Job:
-    """A model and what is asked of it: what every worker gets."""
+    """Model and options, sent to every worker."""
 
     folder: Path
     digest: str
-    asked: Asked
-    text: str | None = None  # the column; guessed in every file if not named
+    options: PredictOptions
+    text: str | None = None  # text column; None guesses it per file
     tokenizer: str | None = None
 
     def key(self, source: Path) -> str:
-        """Everything that a file's answers depend on."""
+        """Return a string of everything that the predictions of a file depend on."""
         stat = source.stat()
-        model = {"model": self.digest, "tokenizer": self.tokenizer, "text": self.text, **asdict(self.asked)}
+        model = {"model": self.digest, "tokenizer": self.tokenizer, "text": self.text, **asdict(self.options)}
         return json.dumps({**model, "input": source.name, "bytes": stat.st_size, "modified": stat.st_mtime_ns})
 
     def is_done(self, task: Task) -> bool:
-        """Whether the answers are there, whole: of this file, by this model, with these settings."""
+        """Return whether the output file is complete and was made from this file with this model and these options."""
         try:
             return read_key(task.out) == self.key(task.source)
         except OSError:
             return False
 
     def score(self, task: Task) -> Outcome:
-        """Answer a file; whatever is wrong with it costs no other."""
+        """Predict one file; an error in it is returned and does not affect other files."""
         try:
-            answerer = answerer_of(self.folder, self.tokenizer, self.asked, self.digest)
+            model = load_cached(self.folder, self.tokenizer, self.options, self.digest)
         except (MPADError, OSError) as error:
             return Outcome(task, error=str(error), fatal=True)
         try:
             key = self.key(task.source)
-            return Outcome(task, write_answers(open_shard(task.source, self.text), answerer, task.out, key))
-        except StoreError as error:  # the answers cannot be written
+            return Outcome(task, write_predictions(open_shard(task.source, self.text), model, task.out, key))
+        except StoreError as error:  # the output cannot be written
             return Outcome(task, error=str(error), fatal=True)
-        except Exception as error:  # this file's alone, and its name stands in the line
-            said = str(error) if isinstance(error, MPADError) else f"{type(error).__name__}: {error}"
-            return Outcome(task, error=said if str(task.source) in said else f"{task.source}: {said}")
+        except Exception as error:  # concerns this file only, so the message names it
+            message = str(error) if isinstance(error, MPADError) else f"{type(error).__name__}: {error}"
+            return Outcome(task, error=message if str(task.source) in message else f"{task.source}: {message}")
 
 
-def make_job(folder: Path, text: str | None, asked: Asked, tokenizer: str | None) -> Job:
-    """A job for this model, which is read once here: what is wrong with it is said before any worker starts."""
+def make_job(folder: Path, text: str | None, options: PredictOptions, tokenizer: str | None) -> Job:
+    """Return a job for a model; load it once, so that its errors are raised before any worker starts."""
     folder = folder.absolute()
     digest = model_digest(folder)
-    answerer_of(folder, tokenizer, asked, digest)
-    return Job(folder, digest, asked, text, tokenizer)
+    load_cached(folder, tokenizer, options, digest)
+    return Job(folder, digest, options, text, tokenizer)
 
 
 def make_tasks(data: str, out: Path) -> list[Task]:
-    """A task for each file of a name, a folder or a pattern; all answers go to the folder `out`."""
+    """Return a task per file of a name, a folder or a pattern; all output goes to the folder `out`."""
     files = matching_files(data)
     if files[0].is_dir():
-        files = _files_of(files[0], out)
-    tasks = [Task(file.absolute(), out.absolute() / f"{_base(file)}.parquet") for file in files]
-    _check_apart(tasks)
+        files = _list_folder(files[0], out)
+    tasks = [Task(file.absolute(), out.absolute() / f"{_stem(file)}.parquet") for file in files]
+    _check_conflicts(tasks)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -98,16 +98,16 @@ def make_tasks(data: str, out: Path) -> list[Task]:
     return tasks
 
 
-def _files_of(folder: Path, out: Path) -> list[Path]:
-    """The data files of a folder; refused where folders in it hold others, but for answers and hidden ones."""
+def _list_folder(folder: Path, out: Path) -> list[Path]:
+    """Return the data files of a folder; raise if visible subfolders other than `out` hold more."""
     every = sorted(file for file in folder.rglob("*") if file.is_file() and _is_data(file))
     files = [file for file in every if file.parent == folder]
     for file in every:
-        way = file.relative_to(folder)
-        hidden = any(part.startswith((".", "_")) for part in way.parts)
+        path = file.relative_to(folder)
+        hidden = any(part.startswith((".", "_")) for part in path.parts)
         if file.parent != folder and not hidden and not file.resolve().is_relative_to(out.resolve()):
             raise InputError(
-                f"{folder}: holds folders of data files, too, which are not read ({way}): score each folder into one "
+                f"{folder}: holds folders of data files, too, which are not read ({path}): score each folder into one "
                 "of its own, or name the files by a pattern"
             )
     if not files:
@@ -115,27 +115,25 @@ def _files_of(folder: Path, out: Path) -> list[Path]:
     return files
 
 
-def _check_apart(tasks: Sequence[Task]) -> None:
-    """Refuse tasks that would write over one another, or over what is to be read."""
+def _check_conflicts(tasks: Sequence[Task]) -> None:
+    """Check that no task overwrites an input file or the output of another task."""
     sources = {task.source.resolve() for task in tasks}
     first: dict[Path, Path] = {}
     for task in tasks:
         if task.out.resolve() in sources:
-            raise InputError(f"{task.out} is to be read and cannot be written too; choose another folder for answers")
+            raise InputError(f"{task.out} is an input file and cannot be overwritten; choose another output folder")
         other = first.setdefault(task.out, task.source)
         if other != task.source:
-            raise InputError(
-                f"the answers of {other} and of {task.source} would both be {task.out}; score them into two folders"
-            )
+            raise InputError(f"{other} and {task.source} would both be written to {task.out}; use two output folders")
 
 
 def _is_data(file: Path) -> bool:
     kinds = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in PACKED]
-    return not file.name.startswith((".", "_")) and bool(kinds) and kinds[-1] in KINDS  # _SUCCESS is no data
+    return not file.name.startswith((".", "_")) and bool(kinds) and kinds[-1] in KINDS  # Spark writes a file _SUCCESS
 
 
-def _base(file: Path) -> str:
-    """The name without the endings that say how it is written."""
+def _stem(file: Path) -> str:
+    """Return the file name without the suffixes of its format and compression."""
     name = file.name
     while (suffix := Path(name).suffix).lower() in PACKED:
         name = name.removesuffix(suffix)

@@ -1,4 +1,4 @@
-"""Files scored by processes of one machine (multiprocessing, spawn); one that is killed costs no file."""
+"""Batch prediction by processes of one machine; the file of a killed process is retried."""
 
 import multiprocessing
 import os
@@ -11,63 +11,63 @@ from itertools import islice
 
 from mpad.scale.job import Job, Outcome, Task
 
-_DEATHS = 3  # of workers, at one file, before it is given up
+_MAX_KILLS = 3  # workers killed while predicting a file before it is skipped
 
 
 def score_files(job: Job, tasks: Sequence[Task], workers: int) -> Iterator[Outcome]:
-    """What came of each file, as they are done."""
-    deaths = dict.fromkeys(tasks, 0)  # of the files that are left
-    while deaths:
-        suspect = next((task for task, n in deaths.items() if n > 1), None)  # alone, so that no other is blamed
-        work = _round(job, list(deaths) if suspect is None else [suspect], workers)
+    """Yield the outcome of each file as soon as it is done."""
+    kills = dict.fromkeys(tasks, 0)  # per remaining file
+    while kills:
+        suspect = next((task for task, n in kills.items() if n > 1), None)  # retried alone, to be sure it is the cause
+        work = _run_until_kill(job, list(kills) if suspect is None else [suspect], workers)
         while True:
             try:
                 outcome = next(work)
             except StopIteration as end:
                 interrupted: list[Task] = end.value
                 break
-            deaths.pop(outcome.task)
+            kills.pop(outcome.task)
             yield outcome
         for task in interrupted:
-            deaths[task] += 1
-            if deaths[task] == _DEATHS:
-                del deaths[task]
+            kills[task] += 1
+            if kills[task] == _MAX_KILLS:
+                del kills[task]
                 yield Outcome(
-                    task, error=f"{task.source}: its worker was killed {_DEATHS} times; is there enough memory?"
+                    task, error=f"{task.source}: its worker was killed {_MAX_KILLS} times; is there enough memory?"
                 )
 
 
-def _round(job: Job, tasks: Sequence[Task], workers: int) -> Generator[Outcome, None, list[Task]]:
-    """Outcomes until all is done or a worker dies; which files were being scored then."""
-    threads = max(1, workers // len(tasks))  # of each worker, where there are fewer files than workers
+def _run_until_kill(job: Job, tasks: Sequence[Task], workers: int) -> Generator[Outcome, None, list[Task]]:
+    """Yield outcomes until all files are done or a worker is killed; return the files that were in progress then."""
+    threads = max(1, workers // len(tasks))  # per worker, if there are fewer files than workers
     workers = min(workers, len(tasks))
-    queue, working = iter(tasks), dict[Future[Outcome], Task]()
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (threads,)) as pool:
+    queue, running = iter(tasks), dict[Future[Outcome], Task]()
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _set_up_worker, (threads,)) as pool:
         try:
             while True:
-                for task in islice(queue, workers - len(working)):
-                    working[pool.submit(job.score, task)] = task
-                if not working:
+                for task in islice(queue, workers - len(running)):
+                    running[pool.submit(job.score, task)] = task
+                if not running:
                     return []
-                for future in wait(working, return_when=FIRST_COMPLETED).done:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
                     outcome = future.result()
-                    del working[future]
+                    del running[future]
                     yield outcome
         except BrokenProcessPool:
-            return list(working.values())
+            return list(running.values())
 
 
-def _begin(threads: int) -> None:
-    """Set up a worker: no more threads than its share, and it ends with the process that started it."""
+def _set_up_worker(threads: int) -> None:
+    """Limit the threads of a worker and make it exit with its parent process."""
     from threadpoolctl import threadpool_limits
 
     os.environ["OMP_NUM_THREADS"] = str(threads)
     threadpool_limits(threads)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

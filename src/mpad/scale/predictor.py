@@ -1,4 +1,4 @@
-"""Predictor: what an engine calls with every batch."""
+"""Predictor: a picklable callable for the batches of an engine."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,28 +9,54 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpad.errors import InputError, StoreError
-from mpad.scale.answers import Answerer, Asked, Kind, OwnTokenizer, load_answerer
+from mpad.scale.columns import ColumnPredictor, Kind, OwnTokenizer, PredictOptions, load_column_predictor
 from mpad.storage.checksums import SUMS, digest, read_small
 
 if TYPE_CHECKING:
     import pyarrow
 
 _NUMPY = {"int64": np.int64, "double": np.float64, "bool": np.bool_}
-_MODELS = 4  # that a process keeps
-_loaded: dict[tuple[Any, ...], Answerer] = {}  # of this process: engines unpickle a Predictor for every task
+_MAX_LOADED = 4  # models per process
+_loaded: dict[tuple[Any, ...], ColumnPredictor] = {}  # cached, as engines unpickle a Predictor for every task
 
 
 class Predictor:
-    """Adds `label` and `probability` to batches of documents: a row for a row, in their order.
+    """Callable that adds predictions to batches of documents, one row per row, in order.
 
-    For the engines that people already run: `dataset.map_batches(Predictor("my-model"))` of Ray Data, `mapInPandas` of
-    Spark (see `mpad.scale.spark`), a loop over record batches of pyarrow. It takes a dict of NumPy arrays, a pandas
-    DataFrame, a pyarrow Table or RecordBatch, and gives the same form back. A missing text counts as empty.
+    It works with any engine that maps a function over batches: `dataset.map_batches(Predictor("my-model"))` of Ray
+    Data, `mapInPandas` of Spark (see also `mpad.scale.spark`), or a loop over pyarrow record batches. A batch is a dict
+    of NumPy arrays, a pandas DataFrame, a pyarrow Table or a RecordBatch; the result has the same type.
 
-    What is pickled is the name of the folder; a process reads the model when its first batch comes, once, by NumPy
-    alone where the model can be. The options are those of `mpad predict`: `proba` (the probability of every class),
-    `top` (that many of the likeliest classes), `reject_below` and, of many labels, `threshold`. A column that is there
-    already stays; the answer's is then named `predicted label`.
+    Only the folder name and the options are pickled. Each process loads the model once, at its first batch, and
+    without torch if the model allows it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of a saved model, readable under this name by every worker.
+    text : str, default="text"
+        Column with the texts; a missing text counts as empty.
+    proba : bool, default=False
+        Add a column `p(CLASS)` with the probability of every class.
+    top : int, optional
+        Add columns `class K` and `probability K` for this many of the most probable classes.
+    reject_below : float, optional
+        Leave the label empty if its probability is below this value.
+    threshold : float, optional
+        Multi-label models: one threshold for all labels, instead of the fitted ones.
+    tokenizer : str, Tokenizer or callable, optional
+        The tokenizer of the model, if it was trained with a custom one.
+
+    Notes
+    -----
+    The columns are `label` and `probability`. If the batch already has a column of that name, it is kept, and the new
+    one is called `predicted label`.
+
+    Examples
+    --------
+    >>> from mpad.scale import Predictor
+    >>> Predictor("my-model")({"text": ["a moving film"]})           # doctest: +SKIP
+
     """
 
     def __init__(
@@ -45,133 +71,131 @@ class Predictor:
         tokenizer: OwnTokenizer = None,
     ) -> None:
         self.folder, self.text, self.tokenizer = Path(folder).absolute(), text, tokenizer
-        self.asked = Asked(proba, top, reject_below, threshold)
-        self._answerer: Answerer | None = None  # never pickled
+        self.options = PredictOptions(proba, top, reject_below, threshold)
+        self._model: ColumnPredictor | None = None  # not pickled
 
     def __call__(self, batch: Any) -> Any:
-        """The batch with the answer's columns behind its own."""
+        """Return the batch with the columns of the predictions appended."""
         from pyarrow import RecordBatch, Table
 
         if isinstance(batch, (Table, RecordBatch)):
-            return self._arrow(batch)
+            return self._extend_arrow(batch)
         if isinstance(batch, Mapping):
-            return {**batch, **self._columns(list(batch), batch)}
-        if hasattr(batch, "assign") and hasattr(batch, "columns"):  # pandas, which need not be installed
-            return batch.assign(**self._columns(list(batch.columns), batch))
+            return {**batch, **self._predict_columns(list(batch), batch)}
+        if hasattr(batch, "assign") and hasattr(batch, "columns"):  # pandas is optional
+            return batch.assign(**self._predict_columns(list(batch.columns), batch))
         raise InputError(
             "expected a dict of arrays, a pandas DataFrame, a pyarrow Table or RecordBatch, "
             f"found {type(batch).__name__}"
         )
 
-    def fields(self, there: Sequence[str] = ()) -> dict[str, Kind]:
-        """Names and kinds of the columns that are added to those that are there."""
-        return {name_beside(name, there): kind for name, kind in self.answerer.fields.items()}
+    def fields(self, existing: Sequence[str] = ()) -> dict[str, Kind]:
+        """Return names and types of the added columns, distinct from the existing ones."""
+        return {unique_column(name, existing): kind for name, kind in self.model.fields.items()}
 
     @property
-    def answerer(self) -> Answerer:
-        """The model, read when it is first needed in this process."""
-        if self._answerer is None:
-            self._answerer = answerer_of(self.folder, self.tokenizer, self.asked, model_digest(self.folder))
-        return self._answerer
+    def model(self) -> ColumnPredictor:
+        """Model of this process, loaded on first use."""
+        if self._model is None:
+            self._model = load_cached(self.folder, self.tokenizer, self.options, model_digest(self.folder))
+        return self._model
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_answerer": None}
+        return {**self.__dict__, "_model": None}
 
-    def _columns(self, there: list[str], batch: Any) -> dict[str, Any]:
-        texts = as_filled(self._text_of(there, batch), self.text)
-        answerer = self.answerer
-        answers = answerer.answer(texts)
+    def _predict_columns(self, existing: list[str], batch: Any) -> dict[str, Any]:
+        texts = fill_missing(self._text_column(existing, batch), self.text)
+        columns = self.model.predict(texts)
         return {
-            name_beside(name, there): _array(cells, kind)
-            for (name, kind), cells in zip(answerer.fields.items(), answers, strict=True)
+            unique_column(name, existing): _array(cells, kind)
+            for (name, kind), cells in zip(self.model.fields.items(), columns, strict=True)
         }
 
-    def _arrow(self, batch: "pyarrow.Table | pyarrow.RecordBatch") -> Any:
+    def _extend_arrow(self, batch: "pyarrow.Table | pyarrow.RecordBatch") -> Any:
         names = batch.schema.names
-        column = self._text_of(names, batch)
-        answerer = self.answerer
-        arrays = arrow_columns(answerer, as_filled(column.to_pylist(), self.text))
+        column = self._text_column(names, batch)
+        arrays = predict_arrow(self.model, fill_missing(column.to_pylist(), self.text))
         schema = batch.schema
-        for field in arrow_fields(answerer, names):
+        for field in arrow_fields(self.model, names):
             schema = schema.append(field)
         return type(batch).from_arrays([*batch.columns, *arrays], schema=schema)
 
-    def _text_of(self, names: Sequence[str], batch: Any) -> Any:
+    def _text_column(self, names: Sequence[str], batch: Any) -> Any:
         if names.count(self.text) != 1:
-            what = "two columns" if self.text in names else "no column"
+            count = "two columns" if self.text in names else "no column"
             raise InputError(
-                f"{what} '{self.text}' in this batch (there are: {', '.join(map(str, names))}); set text=…"
+                f"{count} '{self.text}' in this batch (there are: {', '.join(map(str, names))}); set text=…"
             )
         return batch[self.text]
 
 
-def as_filled(cells: Iterable[Any], column: str) -> list[str]:
-    """Texts of a column; a missing one is empty."""
-    texts = [cell if isinstance(cell, str) else "" if _missing(cell) else cell for cell in cells]
+def fill_missing(cells: Iterable[Any], column: str) -> list[str]:
+    """Return the texts of a column, with empty strings for missing ones."""
+    texts = [cell if isinstance(cell, str) else "" if _is_missing(cell) else cell for cell in cells]
     wrong = next((cell for cell in texts if not isinstance(cell, str)), None)
     if wrong is not None:
         raise InputError(
             f"column '{column}' holds {type(wrong).__name__} ({wrong!r:.40}), not text; name another with text=…"
         )
-    return [str(text) for text in texts]  # NumPy's strings too
+    return [str(text) for text in texts]  # also converts NumPy strings
 
 
-def name_beside(name: str, there: Sequence[str]) -> str:
-    """The name of an answer's column beside those that are there."""
-    return f"predicted {name}" if name in there else name
+def unique_column(name: str, existing: Sequence[str]) -> str:
+    """Return a column name distinct from the existing ones."""
+    return f"predicted {name}" if name in existing else name
 
 
-def arrow_columns(answerer: Answerer, texts: list[str]) -> list[Any]:
-    """Answers as pyarrow's arrays."""
+def predict_arrow(model: ColumnPredictor, texts: list[str]) -> list[Any]:
+    """Return predictions as pyarrow arrays."""
     import pyarrow
 
-    types = [field.type for field in arrow_fields(answerer, ())]
-    return [pyarrow.array(cells, kind) for cells, kind in zip(answerer.answer(texts), types, strict=True)]
+    types = [field.type for field in arrow_fields(model, ())]
+    return [pyarrow.array(cells, kind) for cells, kind in zip(model.predict(texts), types, strict=True)]
 
 
-def arrow_fields(answerer: Answerer, there: Sequence[str]) -> "list[pyarrow.Field]":
-    """The answer's columns beside those that are there, as pyarrow describes them."""
+def arrow_fields(model: ColumnPredictor, existing: Sequence[str]) -> "list[pyarrow.Field]":
+    """Return the pyarrow fields of the predictions, with names distinct from the existing ones."""
     import pyarrow
 
     types = {"double": pyarrow.float64(), "bool": pyarrow.bool_(), "strings": pyarrow.list_(pyarrow.string())}
     return [
-        pyarrow.field(name_beside(name, there), types[kind] if kind in types else getattr(pyarrow, kind)())
-        for name, kind in answerer.fields.items()
+        pyarrow.field(unique_column(name, existing), types[kind] if kind in types else getattr(pyarrow, kind)())
+        for name, kind in model.fields.items()
     ]
 
 
-def answerer_of(folder: Path, tokenizer: OwnTokenizer, asked: Asked, digest: str) -> Answerer:
-    """The model of that folder and digest, read once in a process."""
+def load_cached(folder: Path, tokenizer: OwnTokenizer, options: PredictOptions, digest: str) -> ColumnPredictor:
+    """Return the model of a folder and digest, loaded once per process."""
     key = folder, tokenizer, digest
     if key not in _loaded:
-        while len(_loaded) >= _MODELS:
+        while len(_loaded) >= _MAX_LOADED:
             del _loaded[next(iter(_loaded))]
-        loaded = load_answerer(folder, Asked(), tokenizer=tokenizer)
+        loaded = load_column_predictor(folder, PredictOptions(), tokenizer=tokenizer)
         if model_digest(folder) != digest:
             raise StoreError(f"{folder}: holds another model than when the work began; begin again")
         _loaded[key] = loaded
-    return replace(_loaded[key], asked=asked)
+    return replace(_loaded[key], options=options)
 
 
 def model_digest(folder: Path) -> str:
-    """A few digits that change with any file of a model folder."""
+    """Return a short digest of all files of a model folder."""
     if not folder.is_dir():
         raise StoreError(f"{folder}: no such folder; expected a model that every worker can read")
     if (folder / SUMS).is_file():
         return hashlib.sha256(read_small(folder / SUMS)).hexdigest()[:16]
-    files = sorted(file for file in folder.iterdir() if file.is_file())  # written before there were checksums
+    files = sorted(file for file in folder.iterdir() if file.is_file())  # format 1 has no checksums
     return hashlib.sha256("".join(f"{digest(file)} {file.name}\n" for file in files).encode()).hexdigest()[:16]
 
 
-def _missing(cell: Any) -> bool:
+def _is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
 def _array(cells: list[Any], kind: Kind) -> np.ndarray[Any, Any]:
-    """Cells as NumPy holds them; strings, lists and what has gaps as objects."""
+    """Return cells as a NumPy array; strings, lists and columns with gaps as objects."""
     if kind in _NUMPY and None not in cells:
         return np.array(cells, _NUMPY[kind])
     result = np.empty(len(cells), object)
-    for k, cell in enumerate(cells):  # a slice would take lists of one length for a matrix
+    for k, cell in enumerate(cells):  # assigning a slice would turn lists of equal length into a matrix
         result[k] = cell
     return result

@@ -1,4 +1,4 @@
-"""Stream a data file as record batches with all columns, and write them with predictions to one Parquet file."""
+"""Streaming of a data file as record batches, and of its rows with predictions to a Parquet file."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,56 +14,56 @@ from mpad.data.readers import KNOWN_NAMES, find_text_column, read_text
 from mpad.data.tables import Absent, Table, kind_of, open_parquet, open_table, parquet_errors
 from mpad.errors import DataFileError
 from mpad.files.atomic import replacing
-from mpad.scale.answers import Answerer
-from mpad.scale.predictor import arrow_columns, arrow_fields, as_filled
+from mpad.scale.columns import ColumnPredictor
+from mpad.scale.predictor import arrow_fields, fill_missing, predict_arrow
 
 ROWS = 2048  # per batch
-_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # upper bounds of a row group that is written
-_KEY = b"mpad"  # in the schema's metadata, with the key of the input
-_OF_STRINGS = (".csv", ".tsv", ".tab", ".txt")
+_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 32 << 20  # per row group; the smaller limit applies
+_KEY = b"mpad"  # metadata entry with the key of the job
+_UNTYPED = (".csv", ".tsv", ".tab", ".txt")
 _READ_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
 class Shard:
-    """An open data file: its schema, and batches of rows with their texts."""
+    """Open data file: its schema, and its rows in batches with their texts."""
 
     path: Path
     schema: pyarrow.Schema
     batches: Iterator[tuple[pyarrow.RecordBatch, list[str]]]
-    rows: int | None = None  # if the file has their number
+    rows: int | None = None  # if the file states it
 
 
 def open_shard(path: Path, text: str | None) -> Shard:
-    """Open a file; `text` names the column if it cannot be guessed. Memory does not grow with the file."""
+    """Open a file for streaming; `text` names the text column, None guesses it."""
     if kind_of(path) == ".parquet":
-        return _parquet(path, text)
-    return _table(path, text)
+        return _open_parquet(path, text)
+    return _open_table(path, text)
 
 
-def write_answers(shard: Shard, answerer: Answerer, out: Path, key: str) -> int:
-    """Write the shard's rows with their predictions, in order and atomically; return their number."""
-    fields = [*shard.schema, *arrow_fields(answerer, shard.schema.names)]
+def write_predictions(shard: Shard, model: ColumnPredictor, out: Path, key: str) -> int:
+    """Write the rows with their predictions, in order; return their number. The file appears only once complete."""
+    fields = [*shard.schema, *arrow_fields(model, shard.schema.names)]
     schema = pyarrow.schema(fields, {**(shard.schema.metadata or {}), _KEY: key.encode()})
-    rows, held = 0, 0
-    waiting: list[pyarrow.RecordBatch] = []
-    with replacing(out) as beside:
-        with pyarrow.parquet.ParquetWriter(beside, schema) as writer:
+    rows, pending_rows = 0, 0
+    pending: list[pyarrow.RecordBatch] = []
+    with replacing(out) as temporary:
+        with pyarrow.parquet.ParquetWriter(temporary, schema) as writer:
             for batch, texts in shard.batches:
-                arrays = [*batch.columns, *arrow_columns(answerer, texts)]
-                waiting.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
-                rows, held = rows + batch.num_rows, held + batch.num_rows
-                if held >= _GROUP_ROWS or sum(one.nbytes for one in waiting) >= _GROUP_BYTES:
-                    writer.write_table(pyarrow.Table.from_batches(waiting, schema))
-                    waiting, held = [], 0
-            writer.write_table(pyarrow.Table.from_batches(waiting, schema))
+                arrays = [*batch.columns, *predict_arrow(model, texts)]
+                pending.append(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
+                rows, pending_rows = rows + batch.num_rows, pending_rows + batch.num_rows
+                if pending_rows >= _GROUP_ROWS or sum(one.nbytes for one in pending) >= _GROUP_BYTES:
+                    writer.write_table(pyarrow.Table.from_batches(pending, schema))
+                    pending, pending_rows = [], 0
+            writer.write_table(pyarrow.Table.from_batches(pending, schema))
         if shard.rows is not None and rows != shard.rows:
             raise DataFileError(f"{shard.path}: says that it has {shard.rows:,} rows, but {rows:,} could be read")
     return rows
 
 
 def read_key(out: Path) -> str | None:
-    """Return the key of the input that a file was made from; None if the file is not ours."""
+    """Return the job key stored in a file; None if `mpad predict` did not write it."""
     try:
         metadata = pyarrow.parquet.read_schema(out).metadata or {}
     except (pyarrow.ArrowException, OSError):
@@ -72,16 +72,16 @@ def read_key(out: Path) -> str | None:
 
 
 def count_rows(out: Path) -> int:
-    """Return the number of rows of a file of ours."""
+    """Return the number of rows of a Parquet file."""
     return int(pyarrow.parquet.read_metadata(out).num_rows)
 
 
-def _parquet(path: Path, text: str | None) -> Shard:
+def _open_parquet(path: Path, text: str | None) -> Shard:
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         try:
             with parquet_errors(path), file:
                 for batch in file.iter_batches(ROWS, use_threads=False):
-                    yield batch, as_filled(batch.column(text_at).to_pylist(), schema.names[text_at])
+                    yield batch, fill_missing(batch.column(text_at).to_pylist(), schema.names[text_at])
         except UnicodeDecodeError:
             raise DataFileError(f"{path}: column '{schema.names[text_at]}' holds bytes that are not UTF-8") from None
 
@@ -93,20 +93,20 @@ def _parquet(path: Path, text: str | None) -> Shard:
     return Shard(path, schema, batches(), file.metadata.num_rows)
 
 
-def _table(path: Path, text: str | None) -> Shard:
-    """Open CSV, JSON lines and other tables that are not Parquet, by the rules of `mpad.data.tables`."""
+def _open_table(path: Path, text: str | None) -> Shard:
+    """Open CSV, JSON lines and similar files by the rules of `mpad.data.tables`."""
 
-    def opened() -> Table:
+    def reopen() -> Table:
         return open_table(path, [] if text is None else [text], KNOWN_NAMES, streamed=True)
 
-    table = opened()
+    table = reopen()
     if not table.names:
         return Shard(path, pyarrow.schema([("text", pyarrow.string())]), iter(()))
     text_at = find_text_column(table, text)
-    if kind_of(path) in _OF_STRINGS:
+    if kind_of(path) in _UNTYPED:
         types: list[Any] = [pyarrow.string()] * len(table.names)
-    else:  # a column's type depends on all its cells, so the file is read twice; predicting takes much longer
-        types, table = _types(table), opened()
+    else:  # the type of a column depends on all its cells, so the file is read twice; prediction takes far longer
+        types, table = _infer_types(table), reopen()
     types[text_at] = pyarrow.string()
     written = [pyarrow.string() if kind is None else kind for kind in types]
     schema = pyarrow.schema(list(zip(table.names, written, strict=True)))
@@ -114,7 +114,7 @@ def _table(path: Path, text: str | None) -> Shard:
     def batches() -> Iterator[tuple[pyarrow.RecordBatch, list[str]]]:
         while chunk := list(islice(table.rows, ROWS)):
             texts = [read_text(table, number, row[text_at], text_at) for number, row in chunk]
-            columns = _columns(chunk, len(types))
+            columns = _transpose(chunk, len(types))
             columns[text_at] = texts
             try:
                 arrays = [_array(cells, kind) for cells, kind in zip(columns, types, strict=True)]
@@ -125,16 +125,16 @@ def _table(path: Path, text: str | None) -> Shard:
     return Shard(path, schema, batches())
 
 
-def _types(table: Table) -> list[Any]:
+def _infer_types(table: Table) -> list[Any]:
     """Return the type of each column over all rows; None if its cells have no common type."""
     types: list[Any] = [pyarrow.null()] * len(table.names)
     while chunk := list(islice(table.rows, ROWS)):
-        for at, cells in enumerate(_columns(chunk, len(types))):
-            types[at] = None if types[at] is None else _common(types[at], cells)
+        for at, cells in enumerate(_transpose(chunk, len(types))):
+            types[at] = None if types[at] is None else _common_type(types[at], cells)
     return types
 
 
-def _common(kind: Any, cells: Sequence[Any]) -> Any:
+def _common_type(kind: Any, cells: Sequence[Any]) -> Any:
     try:
         parts = [pyarrow.schema([("x", one)]) for one in (kind, pyarrow.array(cells).type)]
         return pyarrow.unify_schemas(parts, promote_options="permissive").field(0).type
@@ -142,15 +142,15 @@ def _common(kind: Any, cells: Sequence[Any]) -> Any:
         return None
 
 
-def _columns(chunk: Iterable[tuple[int, Sequence[Any]]], n: int) -> list[Sequence[Any]]:
+def _transpose(chunk: Iterable[tuple[int, Sequence[Any]]], n: int) -> list[Sequence[Any]]:
     return [[None if isinstance(row[at], Absent) else row[at] for _, row in chunk] for at in range(n)]
 
 
 def _array(cells: Sequence[Any], kind: Any) -> Any:
-    """Return cells as an Arrow array; as JSON if they have no common type."""
+    """Return cells as an array, encoded as JSON if they have no common type."""
     if kind is None:
         return pyarrow.array([None if cell is None else json.dumps(cell, default=str) for cell in cells], "string")
     try:
         return pyarrow.array(cells, kind)
-    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot encode
+    except UnicodeEncodeError:  # a lone surrogate
         return pyarrow.array([cell.encode("utf-8", "replace").decode() for cell in cells], kind)

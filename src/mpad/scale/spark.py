@@ -1,9 +1,9 @@
-"""DataFrames of Spark, scored where they are.
+"""Prediction on Spark DataFrames.
 
 >>> from mpad.scale.spark import score
 >>> score(spark.read.parquet("in"), "/models/my-model").write.parquet("out")    # doctest: +SKIP
 
-The folder of the model must be readable by that name on every executor, and mpad installed there.
+Every executor needs mpad and must be able to read the model folder under that name.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpad.errors import InputError
 from mpad.extras import require
-from mpad.scale.answers import Kind
+from mpad.scale.columns import Kind
 from mpad.scale.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -28,43 +28,70 @@ _TYPES: dict[Kind, str] = {
 }
 
 
-def score(df: Any, folder: str | Path, text: str = "text", **asked: Any) -> Any:
-    """The DataFrame with the answer's columns behind its own; the options are those of `Predictor`.
+def score(df: Any, folder: str | Path, text: str = "text", **options: Any) -> Any:
+    """Return a DataFrame with the columns of the predictions appended.
 
-    By `mapInArrow`, which leaves all other columns exactly as they are (pandas would make numbers with gaps floats).
+    It uses `mapInArrow`, which leaves all other columns unchanged; pandas would convert integers with gaps to floats.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        Documents.
+    folder : str or Path
+        Folder of a saved model, readable on every executor.
+    text : str, default="text"
+        Column with the texts.
+    **options
+        Options of `mpad.scale.Predictor`: proba, top, reject_below, threshold, tokenizer.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The columns of `df`, then those of the predictions.
+
     """
     types = require("pyspark.sql.types", extra="spark")
-    predictor = Predictor(folder, text, **asked)
+    predictor = Predictor(folder, text, **options)
     if text not in df.columns:
         raise InputError(f"no column '{text}' in this DataFrame (there are: {', '.join(df.columns)}); set text=…")
     added = types.StructType.fromDDL(_ddl(predictor, df.columns))
     schema = types.StructType([*df.schema.fields, *added.fields])
 
-    def answered(batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
+    def predict(batches: "Iterator[pyarrow.RecordBatch]") -> "Iterator[pyarrow.RecordBatch]":
         return map(predictor, batches)
 
-    return df.mapInArrow(answered, schema)
+    return df.mapInArrow(predict, schema)
 
 
-def predict_udf(folder: str | Path, **asked: Any) -> Any:
-    """A UDF from a column of texts to a struct of the answer's columns; the options are those of `Predictor`.
+def predict_udf(folder: str | Path, **options: Any) -> Any:
+    """Return a UDF from a column of texts to a struct of the predictions' columns.
 
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of a saved model, readable on every executor.
+    **options
+        Options of `mpad.scale.Predictor`: proba, top, reject_below, threshold, tokenizer.
+
+    Examples
+    --------
     >>> df.withColumn("answer", predict_udf("/models/my-model")("text")).select("answer.label")   # doctest: +SKIP
+
     """
     functions = require("pyspark.sql.functions", extra="spark")
     pandas = require("pandas", extra="spark")
-    predictor = Predictor(folder, **asked)
+    predictor = Predictor(folder, **options)
 
-    def answered(texts: Iterator[Any]) -> Iterator[Any]:
+    def predict(texts: Iterator[Any]) -> Iterator[Any]:
         for batch in texts:
             yield predictor(batch.to_frame(predictor.text)).drop(columns=predictor.text)
 
-    # Spark reads from the annotations what goes in and what comes out
+    # Spark reads the types of input and output from the annotations
     annotations: dict[str, Any] = {"texts": pandas.Series, "return": pandas.DataFrame}
-    answered.__annotations__ = {name: GenericAlias(Iterator, (kind,)) for name, kind in annotations.items()}
-    return functions.pandas_udf(answered, _ddl(predictor, ()))
+    predict.__annotations__ = {name: GenericAlias(Iterator, (kind,)) for name, kind in annotations.items()}
+    return functions.pandas_udf(predict, _ddl(predictor, ()))
 
 
-def _ddl(predictor: Predictor, there: Any) -> str:
-    quoted = {name.replace("`", "``"): kind for name, kind in predictor.fields(there).items()}
+def _ddl(predictor: Predictor, existing: Any) -> str:
+    quoted = {name.replace("`", "``"): kind for name, kind in predictor.fields(existing).items()}
     return ", ".join(f"`{name}` {_TYPES[kind]}" for name, kind in quoted.items())

@@ -1,1 +1,1 @@
-"""A model over HTTP, and a page to use it: `mpad serve`."""
+"""HTTP API and web app: `mpad serve`."""

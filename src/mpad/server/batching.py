@@ -1,106 +1,98 @@
-"""Requests that arrive together are answered together: one pass over the network for all that wait."""
+"""Batching of concurrent requests: one pass of the model predicts all queued documents."""
 
 import asyncio
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from mpad.server.errors import Problem
+from mpad.server.errors import HTTPProblem
 from mpad.server.metrics import Metrics
-from mpad.server.models import Scores, Served
+from mpad.server.models import LoadedModel, Predictions
 
-_TOGETHER = 512  # documents in one pass: more only makes the first of them wait
-_SHORT = 30_000  # characters, a few milliseconds: handing a pass to the thread would cost more than it frees
+_MAX_BATCH = 512  # documents per pass; more would only delay the first of them
+_INLINE = 30_000  # characters, a few milliseconds: starting a thread for fewer costs more than it gains
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _QueuedRequest:
     texts: list[str]
-    answer: "asyncio.Future[Scores]"
+    result: "asyncio.Future[Predictions]"
 
 
 class Batcher:
-    """Answers for one model, on a thread of its own. While one pass runs, the next gathers; nobody waits longer."""
+    """Prediction queue of one model, with its own thread; requests that arrive during a pass form the next batch."""
 
-    def __init__(self, model: Served, most_waiting: int, metrics: Metrics | None = None) -> None:
-        self.model, self._most_waiting, self._metrics = model, most_waiting, metrics
-        self._queue: deque[_Waiting] = deque()
-        self._documents = 0  # in the queue
+    def __init__(self, model: LoadedModel, max_waiting: int, metrics: Metrics | None = None) -> None:
+        self.model, self._max_waiting, self._metrics = model, max_waiting, metrics
+        self._queue: deque[_QueuedRequest] = deque()
+        self._n_queued = 0  # documents
         self._running: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"predict-{model.name}")
         self.passes = 0
 
-    async def predict(self, texts: list[str]) -> Scores:
-        """Wait for the answer on these documents."""
-        if self._documents + len(texts) > self._most_waiting:
-            raise Problem(503, f"{self._documents:,} documents are waiting already: come back in a moment")
-        waiting = _Waiting(texts, asyncio.get_running_loop().create_future())
-        self._queue.append(waiting)
-        self._documents += len(texts)
+    async def predict(self, texts: list[str]) -> Predictions:
+        """Queue these documents and wait for their predictions."""
+        if self._n_queued + len(texts) > self._max_waiting:
+            raise HTTPProblem(503, f"{self._n_queued:,} documents are waiting already: come back in a moment")
+        queued = _QueuedRequest(texts, asyncio.get_running_loop().create_future())
+        self._queue.append(queued)
+        self._n_queued += len(texts)
         if self._running is None:
             self._running = asyncio.create_task(self._run())
-        return await waiting.answer
+        return await queued.result
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        alone: deque[_Waiting] = deque()
+        retries: deque[_QueuedRequest] = deque()
         try:
-            while alone or self._queue:
-                together = [self._alone(alone)] if alone else self._next()
-                texts = [text for one in together for text in one.texts]
+            while retries or self._queue:
+                batch = [retries.popleft()] if retries else self._next_batch()
+                texts = [text for one in batch for text in one.texts]
+                self._n_queued -= len(texts)
                 self.passes += 1
                 try:
-                    if sum(map(len, texts)) <= _SHORT:
-                        result = self.model.predict(texts)
-                        await asyncio.sleep(0)  # let those in who came meanwhile
+                    if sum(map(len, texts)) <= _INLINE:
+                        predictions = self.model.predict(texts)
+                        await asyncio.sleep(0)  # let requests that arrived meanwhile join the queue
                     else:
-                        result = await loop.run_in_executor(self._thread, self.model.predict, texts)
-                except Exception as error:  # every one who waits is told, and the next pass runs
-                    if len(together) > 1:  # one of them spoils it for all: each alone, then
-                        self._documents += len(texts)
-                        alone += together
-                        continue
-                    if not together[0].answer.done():
-                        together[0].answer.set_exception(error)
+                        predictions = await loop.run_in_executor(self._thread, self.model.predict, texts)
+                except Exception as error:  # reported to every waiting client; the next pass still runs
+                    if len(batch) > 1:  # one bad request fails the whole batch: retry each alone
+                        self._n_queued += len(texts)
+                        retries += batch
+                    elif not batch[0].result.done():
+                        batch[0].result.set_exception(error)
                     continue
                 if self._metrics is not None:
-                    self._metrics.batch(self.model.name, len(texts), result.counted)
+                    self._metrics.count_batch(self.model.name, len(texts), predictions.counts)
                 first = 0
-                for one in together:
+                for one in batch:
                     last = first + len(one.texts)
-                    own = None if result.probabilities is None else result.probabilities[first:last]
-                    unknown = None if result.unknown is None else result.unknown[first:last]
-                    if not one.answer.done():  # its client may have gone
-                        one.answer.set_result(Scores(result.labels[first:last], own, unknown))
+                    if not one.result.done():  # a client that disconnected has cancelled it
+                        one.result.set_result(predictions.slice(first, last))
                     first = last
         finally:
             self._running = None
 
-    def _alone(self, waiting: deque[_Waiting]) -> _Waiting:
-        one = waiting.popleft()
-        self._documents -= len(one.texts)
-        return one
+    def _next_batch(self) -> list[_QueuedRequest]:
+        batch = [self._queue.popleft()]
+        n = len(batch[0].texts)
+        while self._queue and n + len(self._queue[0].texts) <= _MAX_BATCH:
+            batch.append(self._queue.popleft())
+            n += len(batch[-1].texts)
+        return batch
 
-    def _next(self) -> list[_Waiting]:
-        together = [self._queue.popleft()]
-        n = len(together[0].texts)
-        while self._queue and n + len(self._queue[0].texts) <= _TOGETHER:
-            together.append(self._queue.popleft())
-            n += len(together[-1].texts)
-        self._documents -= n
-        return together
-
-    async def answers(self, seconds: float) -> bool:
-        """Whether the model answers within a time, behind what runs on its thread; counted nowhere."""
+    async def is_responding(self, seconds: float) -> bool:
+        """Return whether the model predicts a document within some seconds, without counting it in the metrics."""
         loop = asyncio.get_running_loop()
         try:
             await asyncio.wait_for(loop.run_in_executor(self._thread, self.model.predict, ["ready"]), seconds)
-        except Exception:  # it is late, or broken
+        except Exception:  # too slow, or broken
             return False
         return True
 
     async def close(self) -> None:
-        """Answer all that wait, then end the thread."""
+        """Finish all queued requests and stop the thread."""
         while self._running is not None:
             await asyncio.sleep(0.01)
         self._thread.shutdown(wait=True)

@@ -1,8 +1,8 @@
-"""What is wrong with a request: a status and a sentence. Nothing of the machine is ever in it."""
+"""Errors of a request; their messages never contain server internals."""
 
 
-class Problem(Exception):
-    """A request that cannot be answered."""
+class HTTPProblem(Exception):
+    """Failed request, with its HTTP status and a one-line message."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)

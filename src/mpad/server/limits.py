@@ -1,4 +1,4 @@
-"""How much a request may ask for."""
+"""Limits of a request."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from mpad.errors import InputError
 
 @dataclass(frozen=True)
 class Limits:
-    """Beyond these a request is refused, with a sentence that says so."""
+    """Limits beyond which a request is refused with an error message."""
 
     body: int = 4 << 20  # bytes
-    documents: int = 1_000  # in one request
-    characters: int = 200_000  # of one document
-    explained: int = 50_000  # characters of a document that is explained
-    waiting: int = 10_000  # documents that may wait for an answer; more are told to come back
-    connections: int = 1_000  # at once; more are told to come back
-    seconds: int = 30  # in which a request must be there whole, and its answer be read
+    documents: int = 1_000  # per request
+    characters: int = 200_000  # per document
+    explained: int = 50_000  # characters per explained document
+    waiting: int = 10_000  # queued documents; above that the response is 503
+    connections: int = 1_000  # concurrent, per worker; above that the response is 503
+    seconds: int = 30  # to send a whole request, and to read the response
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

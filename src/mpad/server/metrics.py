@@ -1,6 +1,6 @@
-"""What a server counts, in Prometheus' text format; with several workers, the sum of all. Never a text of a user.
+"""Prometheus metrics of a server, summed over its workers.
 
-The labels of these metrics are paths of ours, statuses, names of models and classes: a fixed number of them.
+Labels are known paths, statuses, models and classes: a bounded number, and never a user's text.
 """
 
 import os
@@ -19,90 +19,89 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from mpad.server.models import Counted, Served
+from mpad.server.models import DocumentCounts, LoadedModel
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # variable that names the folder through which workers share their numbers
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # environment variable with the folder through which workers share metrics
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-CONNECTION = "(connection)"  # stands for a path where a request was refused before it was there
+CONNECTION = "(connection)"  # endpoint label of a request refused before its path was read
 _SECONDS = 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 _DOCUMENTS = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000
-_MODEL = "mpad_model_info"
-disable_created_metrics()  # type: ignore[no-untyped-call] # a line a series that no dashboard shows
+_MODEL_INFO = "mpad_model_info"
+disable_created_metrics()  # type: ignore[no-untyped-call] # one extra line per series, which no dashboard shows
 
 
 class Metrics:
-    """The counters of one process, and the page that shows those of all."""
+    """Metrics of one process, and the page with those of all workers."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        made: dict[str, Any] = {"registry": registry}
+        named: dict[str, Any] = {"registry": registry}
         live: dict[str, Any] = {"registry": registry, "multiprocess_mode": "livesum"}
-        self._requests = Counter("mpad_requests", "Requests, by endpoint and status.", ["endpoint", "status"], **made)
+        self._requests = Counter("mpad_requests", "Requests, by endpoint and status.", ["endpoint", "status"], **named)
         self._seconds = Histogram(
             "mpad_request_seconds",
-            "From a request's headers to its answer.",
+            "From a request's headers to its response.",
             ["endpoint"],
             buckets=_SECONDS,
-            **made,
+            **named,
         )
         self._documents = Histogram(
-            "mpad_batch_documents", "Documents answered in one pass.", ["model"], buckets=_DOCUMENTS, **made
+            "mpad_batch_documents", "Documents per pass of the model.", ["model"], buckets=_DOCUMENTS, **named
         )
-        self._words = Counter("mpad_words", "Words of documents to predict.", ["model"], **made)
-        self._unknown = Counter("mpad_unknown_words", "Those that are not in its vocabulary.", ["model"], **made)
-        self._labels = Counter("mpad_labels", "Predicted labels.", ["model", "label"], **made)
-        named = ["model", "kind", "version", "digest"]
-        self._models = Gauge(_MODEL, "Workers that answer by this model folder.", named, **live)
-        self._memory = Gauge("mpad_memory_bytes", "Memory; shared pages count in part as 'pss'.", ["kind"], **live)
+        self._words = Counter("mpad_words", "Words in predicted documents.", ["model"], **named)
+        self._unknown = Counter("mpad_unknown_words", "Words that are not in the vocabulary.", ["model"], **named)
+        self._labels = Counter("mpad_labels", "Predicted labels.", ["model", "label"], **named)
+        labels = ["model", "kind", "version", "digest"]
+        self._models = Gauge(_MODEL_INFO, "Workers that serve this model folder.", labels, **live)
+        self._memory = Gauge("mpad_memory_bytes", "Memory; 'pss' divides shared pages.", ["kind"], **live)
 
-    def request(self, endpoint: str, status: int, seconds: float | None = None) -> None:
+    def count_request(self, endpoint: str, status: int, seconds: float | None = None) -> None:
         """Count a request."""
         self._requests.labels(endpoint, status).inc()
         if seconds is not None:
             self._seconds.labels(endpoint).observe(seconds)
 
-    def batch(self, model: str, documents: int, counted: Counted) -> None:
-        """Count a pass over some documents."""
+    def count_batch(self, model: str, documents: int, counts: DocumentCounts) -> None:
+        """Count one pass of a model."""
         self._documents.labels(model).observe(documents)
-        self._words.labels(model).inc(counted.words)
-        self._unknown.labels(model).inc(counted.unknown)
-        for label, times in counted.labels.items():
+        self._words.labels(model).inc(counts.words)
+        self._unknown.labels(model).inc(counts.unknown)
+        for label, times in counts.labels.items():
             self._labels.labels(model, label).inc(times)
 
-    def model(self, model: Served, there: bool) -> None:
-        """Note that this process answers by a model, or no longer does."""
-        self._models.labels(model.name, model.kind, model.version, model.digest).set(there)
+    def set_model(self, model: LoadedModel, loaded: bool) -> None:
+        """Record that this process serves a model, or no longer does."""
+        self._models.labels(model.name, model.kind, model.version, model.digest).set(loaded)
 
-    def measure(self) -> None:
-        """Note how much memory this process takes."""
+    async def update_memory(self) -> None:
+        """Record the memory of this process."""
+        self._update_memory()
+
+    def _update_memory(self) -> None:
         for kind, size in memory().items():
             self._memory.labels(kind).set(size)
 
-    async def measured(self) -> None:
-        """The same, for whoever waits between two times."""
-        self.measure()
-
     def page(self) -> bytes:
-        """The numbers of all workers."""
-        self.measure()
+        """Return the metrics of all workers as text."""
+        self._update_memory()
         return generate_latest(self)
 
     def collect(self) -> Iterable[Any]:
-        """Every metric, without models that no worker has any longer."""
+        """Yield every metric, without models that no worker serves any longer."""
         if FOLDER in os.environ:
             collected = MultiProcessCollector(None).collect()  # type: ignore[no-untyped-call]
         else:
             collected = self._registry.collect()
         for metric in collected:
-            if metric.name == _MODEL:
+            if metric.name == _MODEL_INFO:
                 metric.samples = [sample for sample in metric.samples if sample.value]
             yield metric
 
 
 def memory(pid: int | str = "self") -> dict[str, int]:
-    """Bytes of a process that are in memory: 'rss', and 'pss', where a page of n processes counts one n-th.
+    """Return the resident memory of a process in bytes: 'rss', and 'pss', which divides shared pages among processes.
 
-    Empty where the system does not tell.
+    Empty if the system has no /proc/PID/smaps_rollup.
     """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]

@@ -1,19 +1,20 @@
-"""What every request passes: the key, the size of its body, headers for browsers, and a line in the log."""
+"""Checks of every request (key, size, host), security headers, trace context and the request log."""
 
 import asyncio
 import hmac
 import json
 import re
+import secrets
 import sys
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mpad.server.errors import Problem
-from mpad.server.tracing import read_trace
+from mpad.server.errors import HTTPProblem
 
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -25,24 +26,61 @@ _HEADERS = [
         b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
 ]
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
+_TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_MAX_TRACEPARENT = 256  # bytes; later versions of the standard may append fields
 
 
 def to_stderr(line: dict[str, Any]) -> None:
-    """A line of JSON on standard error."""
+    """Write one line of JSON to standard error."""
     sys.stderr.write(json.dumps(line) + "\n")
 
 
-class Door:
-    """Checks requests before the app sees them, and logs what came of them; never a document's text.
+@dataclass(frozen=True)
+class Trace:
+    """W3C trace context of a request; ids in hexadecimal."""
 
-    `known` are the paths where there is something, `free` those of them that need no key. `hosts` are the names by
-    which the server may be asked for: a page of another site can have its own name stand for this machine's address.
+    trace_id: str
+    parent_id: str  # the caller's span
+    span_id: str  # this request's span
+    flags: str
+
+    @property
+    def response_header(self) -> tuple[bytes, bytes]:
+        """Header that returns the ids of this request to the caller."""
+        return b"traceresponse", f"00-{self.trace_id}-{self.span_id}-{self.flags}".encode()
+
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """Ids for the request log."""
+        return {"trace_id": self.trace_id, "span_id": self.span_id, "parent_id": self.parent_id}
+
+
+def read_trace(headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
+    """Return the trace context of a request; None if its `traceparent` is missing, repeated or malformed."""
+    values = [value for name, value in headers if name == b"traceparent"]
+    if len(values) != 1 or len(values[0]) > _MAX_TRACEPARENT:
+        return None
+    match = _TRACEPARENT.fullmatch(values[0].strip())
+    if match is None:
+        return None
+    version, trace, parent, flags, more = match.groups()
+    if version == b"ff" or (version == b"00" and more) or not int(trace, 16) or not int(parent, 16):
+        return None
+    return Trace(trace.decode(), parent.decode(), secrets.token_hex(8), flags.decode())
+
+
+class RequestGuard:
+    """ASGI middleware that checks every request and logs its outcome, never the text of a document.
+
+    `known` are the served paths; `free` are those that need no key. `hosts` are the accepted Host headers: they
+    protect against DNS rebinding, where another site's name resolves to this machine.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        most: int,
+        max_body: int,
         key: str | None,
         known: Set[str],
         free: Set[str],
@@ -50,7 +88,7 @@ class Door:
         log: Callable[[dict[str, Any]], None] | None = to_stderr,
         count: Callable[[str, int, float], None] | None = None,
     ) -> None:
-        self._app, self._most, self._log, self._count, self._hosts = app, most, log, count, hosts
+        self._app, self._max_body, self._log, self._count, self._hosts = app, max_body, log, count, hosts
         self._known, self._free = known, free
         self._key = None if key is None else key.encode()
 
@@ -61,9 +99,9 @@ class Door:
             return
         start, status, sent = time.perf_counter(), 500, 0
         trace = read_trace(scope["headers"])
-        added = _HEADERS if trace is None else [*_HEADERS, trace.response]
+        added = _HEADERS if trace is None else [*_HEADERS, trace.response_header]
 
-        async def watched(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -74,83 +112,80 @@ class Door:
 
         try:
             headers = dict(scope["headers"])
-            problem = self._refused(scope, headers)
+            problem = self._find_problem(scope, headers)
             if problem is None:
-                await self._app(scope, self._counted(receive), watched)
+                await self._app(scope, self._limit_body(receive), send_with_headers)
             else:
-                await refuse(problem, watched)
+                await _send_problem(problem, send_with_headers)
         except ClientDisconnect:
-            status = 499  # nobody is there to be told
+            status = 499  # nobody reads the response
         except asyncio.CancelledError:
-            await refuse(Problem(503, "the server is stopping"), watched)
+            await _send_problem(HTTPProblem(503, "the server is stopping"), send_with_headers)
         finally:
             taken = time.perf_counter() - start
-            # a log is no place for what strangers write into a path
+            # arbitrary paths stay out of the log
             path = scope["path"] if scope["path"] in self._known else "(unknown)"
             if self._count is not None:
                 self._count(path, status, taken)
             if self._log is not None:
                 line = {"at": round(time.time(), 3), "method": scope["method"], "path": path, "status": status}
                 line |= {"ms": round(1000 * taken, 2), "bytes": sent, **scope.get("logged", {})}
-                self._log(line if trace is None else {**line, **trace.logged})
+                self._log(line if trace is None else {**line, **trace.log_fields})
 
-    def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+    def _find_problem(self, scope: Scope, headers: dict[bytes, bytes]) -> HTTPProblem | None:
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
-            return Problem(400, "more than one Host header")
+            return HTTPProblem(400, "more than one Host header")
         if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:
-            return Problem(421, "this server is not asked for by that name: --allow-host NAME lets it be")
-        if self._key is not None and scope["path"] not in self._free and not self._knows(headers):
-            return Problem(401, "this server wants an API key: send it in the header X-API-Key")
+            return HTTPProblem(421, "this server is not asked for by that name: --allow-host NAME lets it be")
+        if self._key is not None and scope["path"] not in self._free and not self._has_key(headers):
+            return HTTPProblem(401, "this server wants an API key: send it in the header X-API-Key")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
-            return Problem(400, "the header Content-Length is not a number")
-        if int(length) > self._most:
-            return too_large(self._most)
+            return HTTPProblem(400, "the header Content-Length is not a number")
+        if int(length) > self._max_body:
+            return _too_large(self._max_body)
         if scope["method"] == "POST":
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
             if kind != b"application/json":
-                return Problem(415, "expected JSON: send it with the header Content-Type: application/json")
+                return HTTPProblem(415, "expected JSON: send it with the header Content-Type: application/json")
         return None
 
-    def _knows(self, headers: dict[bytes, bytes]) -> bool:
-        given = headers.get(b"x-api-key", b"")
+    def _has_key(self, headers: dict[bytes, bytes]) -> bool:
+        key = headers.get(b"x-api-key", b"")
         bearer = headers.get(b"authorization", b"")
-        if not given and bearer.lower().startswith(b"bearer "):
-            given = bearer[7:].strip()
+        if not key and bearer.lower().startswith(b"bearer "):
+            key = bearer[7:].strip()
         assert self._key is not None
-        return hmac.compare_digest(given, self._key)
+        return hmac.compare_digest(key, self._key)
 
-    def _counted(self, receive: Receive) -> Receive:
-        """A body without a declared length is cut off too."""
+    def _limit_body(self, receive: Receive) -> Receive:
+        """Stop reading a body without a declared length at the limit."""
         received = 0
 
-        async def counted() -> Message:
+        async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._most:
-                raise too_large(self._most)
+            if received > self._max_body:
+                raise _too_large(self._max_body)
             return message
 
-        return counted
-
-
-_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
+        return receive_limited
 
 
 def _host(header: bytes) -> str:
-    """Return the name in a Host header, without brackets and port; nothing if it is not one."""
+    """Return the name in a Host header, without brackets and port; empty if it is malformed."""
     match = _HOST.fullmatch(header.decode("latin-1").strip().lower())
     return "" if match is None else match[1] or match[2]
 
 
-def too_large(most: int) -> Problem:
-    """What is said of a body beyond the limit."""
-    return Problem(413, f"the request is larger than {most:,} bytes: send fewer or shorter documents")
+def _too_large(limit: int) -> HTTPProblem:
+    """Return the error for a body above the limit."""
+    return HTTPProblem(413, f"the request is larger than {limit:,} bytes: send fewer or shorter documents")
 
 
-async def refuse(problem: Problem, send: Send) -> None:
-    """Answer with a problem."""
+async def _send_problem(problem: HTTPProblem, send: Send) -> None:
+    """Send an error response."""
     body = json.dumps({"detail": problem.detail}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if problem.status == 401:

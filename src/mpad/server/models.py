@@ -1,4 +1,4 @@
-"""Models side by side, by name: what is served."""
+"""Models of a server, by name."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from mpad.errors import InputError, NotFinite
 from mpad.graph.packed import PackedGraphs, with_edges
 from mpad.linear.potentials import count_words
 from mpad.registry import find_kind
-from mpad.server.errors import Problem
+from mpad.server.errors import HTTPProblem
 from mpad.storage.checksums import SUMS, digest
 from mpad.storage.model_folder import CONFIG, open_model, read_kind
 
@@ -28,34 +28,38 @@ if TYPE_CHECKING:
     from mpad.explain.explanation import Explanation
     from mpad.pipeline.document_model import DocumentModel
 
-
-_MOST_EXAMPLES = 60
-Stamp = tuple[tuple[int, ...] | None, ...]
-
-_FIRST, _BEGUN = Lock(), Event()  # of explanations, which import torch
+_MAX_EXAMPLES = 60
+_TORCH_LOCK, _TORCH_IMPORTED = Lock(), Event()
+FolderState = tuple[tuple[int, ...] | None, ...]
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What there was in some documents; words only where the model is an MPAD."""
+class DocumentCounts:
+    """Counts over a batch of documents; words are counted for MPAD models only."""
 
     words: int = 0
-    unknown: int = 0  # of these, words that are not in the vocabulary
-    labels: Mapping[str, int] = field(default_factory=dict)  # how often each was predicted
+    unknown: int = 0  # words outside the vocabulary
+    labels: Mapping[str, int] = field(default_factory=dict)  # predictions per label
 
 
 @dataclass(frozen=True)
-class Scores:
-    """What a model says of some documents: probabilities where it has them, else scores alone."""
+class Predictions:
+    """Predictions for a batch of documents."""
 
-    labels: list[list[str]]  # chosen: one a document, or any number
-    probabilities: NDArray[np.float64] | None  # (documents, classes)
-    unknown: NDArray[np.float64] | None = None  # (documents,), share of words that the vocabulary has not; of MPAD
-    counted: Counted = Counted()
+    labels: list[list[str]]  # one per document, or any number for a multi-label model
+    probabilities: NDArray[np.float64] | None  # (documents, classes), None if the model has none
+    unknown: NDArray[np.float64] | None = None  # (documents,), share of words outside the vocabulary, MPAD only
+    counts: DocumentCounts = DocumentCounts()
+
+    def slice(self, first: int, last: int) -> "Predictions":
+        """Return the predictions of some consecutive documents, without counts."""
+        probabilities = None if self.probabilities is None else self.probabilities[first:last]
+        unknown = None if self.unknown is None else self.unknown[first:last]
+        return Predictions(self.labels[first:last], probabilities, unknown)
 
 
-class Served:
-    """One model, ready to answer. MPAD answers by NumPy alone; torch is loaded for the first explanation."""
+class LoadedModel:
+    """Model of a server. MPAD predicts with NumPy; torch is imported for the first explanation."""
 
     def __init__(
         self,
@@ -66,33 +70,33 @@ class Served:
         memory_mapped: bool = False,
     ) -> None:
         self.name, self.folder = name, folder
-        self.stamp = stamp(folder)  # before anything is read: what changes meanwhile will be noticed
-        self.loaded_again = partial(Served, name, folder, tokenizer, examples, memory_mapped)
+        self.state = folder_state(folder)  # read first, so that a change during loading is noticed
+        self.reload = partial(LoadedModel, name, folder, tokenizer, examples, memory_mapped)
         self.kind = read_kind(folder)
         self._entry = find_kind(self.kind)
         if self._entry is not None and self._entry.without_torch:
             self._model: Any = inference.load(folder, tokenizer, memory_mapped)
         else:
             self._model = _load_baseline(folder, tokenizer)
-        self.version, self.digest = _identity(folder)
-        self._facts = _facts(folder, self._entry is not None and self._entry.probabilities, examples)
+        self.version, self.digest = _version_and_digest(folder)
+        self._facts = _read_facts(folder, self._entry is not None and self._entry.probabilities, examples)
         self._labels = _labels(self._model)
-        self.many = self._labels.multilabel  # labels a document
+        self.many = self._labels.multilabel
         self.classes = [str(label) for label in self._labels.classes.tolist()]
 
-    def predict(self, texts: Sequence[str]) -> Scores:
-        """Answer on documents."""
+    def predict(self, texts: Sequence[str]) -> Predictions:
+        """Predict the labels of documents."""
         try:
             return self._predict(texts)
         except InputError as error:
-            raise Problem(422, str(error)[:500]) from None
+            raise HTTPProblem(422, str(error)[:500]) from None
         except NotFinite as error:
-            raise Problem(500, str(error)[:500]) from None
+            raise HTTPProblem(500, str(error)[:500]) from None
 
-    def _predict(self, texts: Sequence[str]) -> Scores:
+    def _predict(self, texts: Sequence[str]) -> Predictions:
         if self._entry is None or not self._entry.probabilities:
             decided = self._labels.to_names(np.asarray(self._model.predict(texts)))
-            return self._scores(as_lists(decided), None)
+            return self._make_predictions(as_lists(decided), None)
         words = unknown = 0
         shares: list[NDArray[np.float64]] = []
         if self._entry.without_torch:
@@ -104,46 +108,48 @@ class Served:
                 shares.append(unknown_of_each / np.maximum(of_each, 1))
         else:
             probabilities = np.asarray(self._model.predict_proba(texts))
-        each = np.concatenate(shares) if shares else None
-        return replace(self._scores(self.labels_of(probabilities), probabilities, words, unknown), unknown=each)
+        predictions = self._make_predictions(self.labels_of(probabilities), probabilities, words, unknown)
+        return replace(predictions, unknown=np.concatenate(shares) if shares else None)
 
-    def _scores(
+    def _make_predictions(
         self, chosen: list[list[str]], probabilities: NDArray[np.float64] | None, words: int = 0, unknown: int = 0
-    ) -> Scores:
-        return Scores(chosen, probabilities, None, Counted(words, unknown, Counter(chain.from_iterable(chosen))))
+    ) -> Predictions:
+        return Predictions(
+            chosen, probabilities, None, DocumentCounts(words, unknown, Counter(chain.from_iterable(chosen)))
+        )
 
     def labels_of(self, probabilities: NDArray[np.float64]) -> list[list[str]]:
-        """What the model says of each document by these probabilities: one label, or any number of them."""
-        return [[self.classes[column] for column in own] for own in self._labels.columns(probabilities)]
+        """Return the labels of each document for its probabilities."""
+        return [[self.classes[column] for column in columns] for columns in self._labels.columns(probabilities)]
 
     @cached_property
-    def _explained(self) -> "DocumentModel":
+    def _document_model(self) -> "DocumentModel":
         from mpad.pipeline.document_model import DocumentModel
 
         if self._entry is None or not self._entry.without_torch:
-            raise Problem(422, f"the model '{self.name}' is a '{self.kind}', which has no graph of words to explain")
-        return DocumentModel.of(self._model)  # the same numbers: a model is held once
+            raise HTTPProblem(422, f"the model '{self.name}' is a '{self.kind}', which has no graph of words")
+        return DocumentModel.of(self._model)  # shares the weights
 
     def explain(self, text: str, label: str | None, method: str | None, without: Sequence[int] = ()) -> "Explanation":
-        """Say why, of a document without some occurrences of its words."""
-        with _using_torch():
+        """Explain a label of a document after removing some word occurrences."""
+        with _exclusive_first_use():
             from mpad.explain import DEFAULT, explain
 
             try:
-                return explain(self._explained, text, label, method or DEFAULT, without)
+                return explain(self._document_model, text, label, method or DEFAULT, without)
             except InputError as error:
-                raise Problem(422, str(error)[:500]) from None
+                raise HTTPProblem(422, str(error)[:500]) from None
 
-    def without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Probabilities without some occurrences of words, and without some edges of the graph that is left."""
-        with _using_torch():
+    def predict_without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Return the probabilities after removing some word occurrences, then some edges."""
+        with _exclusive_first_use():
             from mpad.explain.document import trace_document
 
-            model = self._explained
+            model = self._document_model
             try:
                 document = trace_document(model, text, words)
             except InputError as error:
-                raise Problem(422, str(error)) from None
+                raise HTTPProblem(422, str(error)) from None
             graphs = document.graphs
             if edges:
                 ids = dict(zip(document.tokens.words, document.ids.tolist(), strict=True))
@@ -151,7 +157,7 @@ class Served:
             return np.asarray(model.labels.probabilities(model.answer(graphs).logits)[0])
 
     def info(self) -> dict[str, Any]:
-        """Facts for people."""
+        """Describe the model, as in `ModelInfo`."""
         result: dict[str, Any] = {"name": self.name, "kind": self.kind, "classes": self.classes, "many": self.many}
         result |= {"version": self.version, "digest": self.digest, **self._facts}
         if self._entry is not None and self._entry.without_torch:
@@ -162,26 +168,26 @@ class Served:
 
 
 def _has_torch() -> bool:
-    """Whether torch is installed, which explanations need and answers do not."""
+    """Return whether torch is installed; explanations need it, predictions do not."""
     return find_spec("torch") is not None
 
 
 @contextmanager
-def _using_torch() -> Iterator[None]:
-    """Until something has been explained, one thread alone: two that import the same modules find them half made."""
+def _exclusive_first_use() -> Iterator[None]:
+    """Let one thread in at a time until one has finished: concurrent imports of torch see half-initialized modules."""
     if not _has_torch():
-        raise Problem(422, "this server has no torch, which explanations need: install it beside mpad")
-    with nullcontext() if _BEGUN.is_set() else _FIRST:
+        raise HTTPProblem(422, "explanations need torch, which this server does not have: install it alongside mpad")
+    with nullcontext() if _TORCH_IMPORTED.is_set() else _TORCH_LOCK:
         yield
-        _BEGUN.set()
+        _TORCH_IMPORTED.set()
 
 
 def without_edges(ids: Mapping[str, int], graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
-    """The same document without the edges from one word to another, wherever they are."""
-    gone = {(ids.get(source), ids.get(target)) for source, target in edges}
+    """Return the graphs of a document without the edges between some pairs of words."""
+    removed = {(ids.get(source), ids.get(target)) for source, target in edges}
     shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
     source, target = graphs.words[graphs.source + shift], graphs.words[graphs.target + shift]
-    kept = np.array([pair not in gone for pair in zip(source.tolist(), target.tolist(), strict=True)], bool)
+    kept = np.array([pair not in removed for pair in zip(source.tolist(), target.tolist(), strict=True)], bool)
     return with_edges(graphs, kept[None])
 
 
@@ -196,8 +202,8 @@ def _labels(model: Any) -> Labels:
     return result
 
 
-def stamp(folder: Path) -> Stamp:
-    """Tells one state of a folder from another, by its own identity and that of two of its files."""
+def folder_state(folder: Path) -> FolderState:
+    """Return a value that changes when the folder or one of its two key files is replaced."""
 
     def state(file: Path) -> tuple[int, ...] | None:
         try:
@@ -209,32 +215,32 @@ def stamp(folder: Path) -> Stamp:
     return tuple(map(state, (folder, folder / CONFIG, folder / SUMS)))
 
 
-def _identity(folder: Path) -> tuple[str, str]:
-    """By which mpad a folder was written, and the checksum of its checksums, as `sha256sum` gives it."""
+def _version_and_digest(folder: Path) -> tuple[str, str]:
+    """Return the version of mpad that wrote a folder, and the SHA-256 of its checksum file."""
     version = open_model(folder, lambda files: str(files.config["mpad"]))
     return version, digest(folder / SUMS) if (folder / SUMS).is_file() else ""  # format 1 had none
 
 
-def _facts(folder: Path, probabilities: bool, examples: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """What the page says of a model before it is asked: its card, its size, documents to try it on."""
+def _read_facts(folder: Path, probabilities: bool, examples: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the card, the size and the example documents of a model."""
     card = open_model(folder, lambda files: files.card())
     kept = card.pop("examples", [])
-    given = examples or [(pair[0], pair[1]) for pair in kept if isinstance(pair, list) and len(pair) == 2]
+    chosen = examples or [(pair[0], pair[1]) for pair in kept if isinstance(pair, list) and len(pair) == 2]
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
     shown = {name: value for name, value in card.items() if isinstance(value, (str, int, float, bool))}
     return {
         "probabilities": probabilities,
         "megabytes": round(size / 1e6, 1),
         "card": shown,
-        "examples": [{"label": str(label), "text": str(text)} for label, text in given[:_MOST_EXAMPLES]],
+        "examples": [{"label": str(label), "text": str(text)} for label, text in chosen[:_MAX_EXAMPLES]],
     }
 
 
-def named_folders(given: Sequence[str]) -> dict[str, Path]:
-    """Folders by name, from 'NAME=FOLDER', or named after themselves."""
+def named_folders(arguments: Sequence[str]) -> dict[str, Path]:
+    """Return folders by name, from "NAME=FOLDER" or from FOLDER, which is its own name."""
     folders: dict[str, Path] = {}
-    for one in given:
-        name, _, folder = one.rpartition("=")
+    for argument in arguments:
+        name, _, folder = argument.rpartition("=")
         name = name or Path(folder).resolve().name
         if name in folders:
             raise InputError(f"two models are named '{name}': name them apart, as in other={folder}")
@@ -243,11 +249,11 @@ def named_folders(given: Sequence[str]) -> dict[str, Path]:
 
 
 def load_all(
-    given: Sequence[str],
+    arguments: Sequence[str],
     tokenizer: str | None = None,
     examples: Sequence[tuple[str, str]] = (),
     memory_mapped: bool = False,
-) -> dict[str, Served]:
-    """Load folders by name; `examples` are labels and texts to try them on."""
-    folders = named_folders(given)
-    return {name: Served(name, folder, tokenizer, examples, memory_mapped) for name, folder in folders.items()}
+) -> dict[str, LoadedModel]:
+    """Load models from "NAME=FOLDER" or FOLDER; `examples` are pairs of label and text that the page offers."""
+    folders = named_folders(arguments)
+    return {name: LoadedModel(name, folder, tokenizer, examples, memory_mapped) for name, folder in folders.items()}

@@ -1,4 +1,4 @@
-"""Model folders that change while they are served: the new one is loaded beside the old, and takes its place."""
+"""Reloading of model folders that change while they are served."""
 
 import asyncio
 import gc
@@ -12,89 +12,89 @@ from typing import Any, Protocol
 
 from mpad.errors import MPADError
 from mpad.server.batching import Batcher
-from mpad.server.errors import Problem
-from mpad.server.models import Served, Stamp, stamp
+from mpad.server.errors import HTTPProblem
+from mpad.server.models import FolderState, LoadedModel, folder_state
 
 
-class Swaps(Protocol):
-    """Whoever answers by models, and can answer by another from the next request on."""
+class ModelHost(Protocol):
+    """Server whose models can be replaced while it runs."""
 
     batchers: dict[str, Batcher]
 
-    def swap(self, model: Served) -> Batcher:
-        """Answer by this model; what answered before under its name."""
+    def swap(self, model: LoadedModel) -> Batcher:
+        """Serve this model; return the batcher of its predecessor."""
 
 
 class Reloader:
-    """Looks at the folders of models, and replaces those that have changed; a folder that is damaged is refused."""
+    """Watcher that replaces models whose folders have changed, unless the new folder is damaged."""
 
-    def __init__(self, server: Swaps, log: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, server: ModelHost, log: Callable[[dict[str, Any]], None]) -> None:
         self._server, self._log = server, log
-        self._refused: dict[str, Stamp] = {}  # name → state of the folder, which is not said again
-        self._turn = asyncio.Lock()
+        self._refused: dict[str, FolderState] = {}  # by name, so that each bad state is logged once
+        self._lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reload")
 
-    async def look(self) -> None:
+    async def check_folders(self) -> None:
         """Replace every model whose folder has changed since it was loaded."""
-        async with self._turn:
+        async with self._lock:
             for batcher in list(self._server.batchers.values()):
-                now = stamp(batcher.model.folder)
-                if now not in (batcher.model.stamp, self._refused.get(batcher.model.name)):
+                now = folder_state(batcher.model.folder)
+                if now not in (batcher.model.state, self._refused.get(batcher.model.name)):
                     await self._reload(batcher.model, now)
 
-    async def look_again(self) -> None:
-        """The same, and at folders that were refused, too."""
+    async def recheck_folders(self) -> None:
+        """Check all folders, including those already refused."""
         self._refused.clear()
-        await self.look()
+        await self.check_folders()
 
-    async def _reload(self, old: Served, now: Stamp) -> None:
+    async def _reload(self, old: LoadedModel, now: FolderState) -> None:
         loop, start = asyncio.get_running_loop(), time.perf_counter()
         line = {"at": round(time.time(), 3), "model": old.name}
         try:
-            model = await loop.run_in_executor(self._thread, _loaded_again, old)
-        except Exception as error:  # whatever is wrong with the new one, the old one answers
+            model = await loop.run_in_executor(self._thread, _load_and_check, old)
+        except Exception as error:  # whatever is wrong with the new model, the old one stays
             self._refused[old.name] = now
-            own = isinstance(error, (MPADError, OSError, Problem))
-            said = str(error) if own else f"{type(error).__name__}: {error}"
-            self._log({**line, "event": "refused", "error": " ".join(said.split())[:500]})
+            expected = isinstance(error, (MPADError, OSError, HTTPProblem))
+            message = str(error) if expected else f"{type(error).__name__}: {error}"
+            self._log({**line, "event": "refused", "error": " ".join(message.split())[:500]})
             return
         replaced = self._server.swap(model)
         taken = round(1000 * (time.perf_counter() - start))
         self._log({**line, "event": "reloaded", "version": model.version, "digest": model.digest, "ms": taken})
-        await replaced.close()  # it answers what it has taken
-        await loop.run_in_executor(self._thread, _clear)
+        await replaced.close()  # finishes its queue
+        await loop.run_in_executor(self._thread, _collect_garbage)
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
-    def on_hangup(self) -> None:
-        """Look whenever SIGHUP comes. Where a terminal may send it, by being closed, it ends the server as ever."""
-        if threading.current_thread() is threading.main_thread() and hangup_reloads():
-            loop, going = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    def handle_sighup(self) -> None:
+        """Recheck the folders on SIGHUP, except under a terminal, where closing it ends the server."""
+        if threading.current_thread() is threading.main_thread() and reloads_on_sighup():
+            loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
-            def look() -> None:
-                task = loop.create_task(self.look_again())
-                going.add(task)  # a task that nobody holds may vanish
-                task.add_done_callback(going.discard)
+            def recheck() -> None:
+                task = loop.create_task(self.recheck_folders())
+                tasks.add(task)  # asyncio keeps only weak references to tasks
+                task.add_done_callback(tasks.discard)
 
-            signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(look))
+            signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(recheck))
 
 
-def hangup_reloads() -> bool:
-    """Whether SIGHUP means to look at the folders: there is no terminal that could send it."""
+def reloads_on_sighup() -> bool:
+    """Return whether SIGHUP means to check the folders: no terminal could have sent it."""
     return hasattr(signal, "SIGHUP") and not (sys.stdin is not None and sys.stdin.isatty())
 
 
-def _loaded_again(old: Served) -> Served:
-    """The model that is now in the folder; every check of a folder is made, and it must answer."""
-    model = old.loaded_again()
+def _load_and_check(old: LoadedModel) -> LoadedModel:
+    """Load the model that is now in the folder, and check that it predicts."""
+    model = old.reload()
     model.predict(["", "a word"])
     return model
 
 
-def _clear() -> None:
-    """Let go of the old model, whose objects were taken out of the collector's sight."""
+def _collect_garbage() -> None:
+    """Free the old model, which `gc.freeze` hid from the collector."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

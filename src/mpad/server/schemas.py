@@ -1,8 +1,51 @@
-"""What goes in and what comes out, as OpenAPI shows it."""
+"""Request and response bodies, their validation and their OpenAPI schemas."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from starlette.requests import Request
+
+from mpad.server.errors import HTTPProblem
+
+# Validation errors that name a field which the client misspelled or left out.
+_FIELD_ERRORS = ("missing", "extra_forbidden")
+_Body = TypeVar("_Body", bound=BaseModel)
+
+
+async def read_body(request: Request, schema: type[_Body]) -> _Body:
+    """Return the validated request body; raise HTTPProblem with a one-line message if it is invalid."""
+    try:
+        return schema.model_validate_json(await request.body())
+    except ValidationError as error:
+        errors = error.errors(include_url=False, include_input=False)
+        first = next((one for one in errors if one["type"] == "value_error"), errors[0])
+        if first["type"] == "json_invalid":
+            raise HTTPProblem(400, f"the body is not valid JSON in UTF-8: {first['msg'].partition(': ')[2]}") from None
+        fields = {*schema.model_fields, "source", "target"}
+        if first["type"] in _FIELD_ERRORS:
+            fields.add(str(first["loc"][-1]))
+        where = ".".join(str(part)[:100] for part in first["loc"] if part in fields or isinstance(part, int))
+        message = first["msg"].removeprefix("Value error, ")
+        raise HTTPProblem(422, f"{where or 'the body'}: {message[:1].lower()}{message[1:]}") from None
+
+
+def body_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """Return the OpenAPI entry of a body that the handler reads itself."""
+    inlined = _inline_references(schema.model_json_schema())
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": inlined}}}}
+
+
+def _inline_references(schema: dict[str, Any]) -> dict[str, Any]:
+    known = schema.pop("$defs", {})
+
+    def inline(value: Any) -> Any:
+        if isinstance(value, dict):
+            name = value.get("$ref", "").rpartition("/")[2]
+            return inline(known[name]) if name else {key: inline(inner) for key, inner in value.items()}
+        return [inline(inner) for inner in value] if isinstance(value, list) else value
+
+    result: dict[str, Any] = inline(schema)
+    return result
 
 
 def _no_nul(text: str) -> str:
@@ -12,7 +55,7 @@ def _no_nul(text: str) -> str:
 
 
 Text = Annotated[StrictStr, AfterValidator(_no_nul)]
-Name = Annotated[StrictStr | None, Field(description="Which of the models; the first if not given.")]
+Name = Annotated[StrictStr | None, Field(description="Name of the model; the first one by default.")]
 
 
 class _Request(BaseModel):
@@ -20,19 +63,19 @@ class _Request(BaseModel):
 
 
 class PredictRequest(_Request):
-    """One document or many."""
+    """One document, or a list of documents."""
 
     texts: Annotated[list[Text] | Text, Field(description="A document, or a list of documents.")]
     model: Name = None
 
 
 class Prediction(BaseModel):
-    """What a model says of a document."""
+    """Prediction for one document."""
 
-    label: str = Field(description="Of many labels, all of them, with commas between.")
-    labels: list[str] | None = Field(None, description="Of many labels, each of them.")
-    probabilities: dict[str, float] | None = Field(description="None where the model has no probabilities.")
-    unknown: float | None = Field(None, description="Share of words that the vocabulary has not; of baselines none.")
+    label: str = Field(description="Multi-label models: all labels, separated by commas.")
+    labels: list[str] | None = Field(None, description="Multi-label models only: the list of labels.")
+    probabilities: dict[str, float] | None = Field(description="Null if the model has no probabilities.")
+    unknown: float | None = Field(None, description="Share of words outside the vocabulary; null for baselines.")
 
 
 class PredictResponse(BaseModel):
@@ -43,29 +86,32 @@ class PredictResponse(BaseModel):
 
 
 class ExplainRequest(_Request):
-    """One document to explain."""
+    """Document to explain."""
 
     text: Text
     model: Name = None
-    label: Annotated[StrictStr | None, Field(description="Class to explain; the predicted one if not given.")] = None
-    method: Annotated[Literal["gradients", "occlusion", "attention"] | None, Field(description="How.")] = None
-    without: Annotated[list[StrictInt], Field(description="Occurrences to take out first, counted from 0.")] = []
+    label: Annotated[StrictStr | None, Field(description="Class to explain; the predicted one by default.")] = None
+    method: Annotated[
+        Literal["gradients", "occlusion", "attention"] | None,
+        Field(description="Default: gradients."),
+    ] = None
+    without: Annotated[list[StrictInt], Field(description="Word occurrences to remove first, counted from 0.")] = []
 
 
 class Word(BaseModel):
-    """One occurrence of a word: text[start:end], counted in characters (code points)."""
+    """Occurrence of a word: text[start:end], counted in code points."""
 
     word: str
     start: int
     end: int
     sentence: int
     weight: float
-    potential: float | None = Field(description="The linear part's share of the weight, if the model has one.")
-    known: bool = Field(True, description="Whether the model's vocabulary has the word.")
+    potential: float | None = Field(description="Part of the weight from the linear part, if the model has one.")
+    known: bool = Field(True, description="True if the word is in the vocabulary.")
 
 
 class Sentence(BaseModel):
-    """A sentence, from its first word to its last."""
+    """Sentence, from its first word to its last."""
 
     start: int
     end: int
@@ -73,31 +119,31 @@ class Sentence(BaseModel):
 
 
 class Node(BaseModel):
-    """A word of the drawn graph, at a place between 0 and 1 both ways."""
+    """Node of the drawn graph: a word, at coordinates between 0 and 1."""
 
     word: str
     weight: float
     x: float
     y: float
-    occurrences: list[int] = Field(description="Which of `words`.")
+    occurrences: list[int] = Field(description="Indices into `words`.")
 
 
 class Edge(BaseModel):
-    """An edge of the drawn graph."""
+    """Edge of the drawn graph."""
 
-    source: int = Field(description="Which of `nodes`.")
+    source: int = Field(description="Index into `nodes`.")
     target: int
     count: float
     weight: float
 
 
 class ExplainResponse(BaseModel):
-    """Why a document got its label, and how to draw it."""
+    """Explanation of a label, with a layout for drawing the graph of words."""
 
     model: str
     label: str
-    predicted: str = Field(description="Of many labels, all of them, with commas between.")
-    labels: list[str] | None = Field(None, description="Of many labels, each that was predicted.")
+    predicted: str = Field(description="Multi-label models: all predicted labels, separated by commas.")
+    labels: list[str] | None = Field(None, description="Multi-label models only: the predicted labels.")
     method: str
     probabilities: dict[str, float]
     words: list[Word]
@@ -106,57 +152,57 @@ class ExplainResponse(BaseModel):
     edges: list[Edge]
     keywords: list[str]
     phrases: list[str]
-    summary: list[int] = Field(description="Which of `sentences` weigh most, in the order of the text.")
+    summary: list[int] = Field(description="Indices of the most important `sentences`, in text order.")
     note: str
     total: float | None = Field(None, description="Log-odds of `label`.")
-    baseline: float | None = Field(None, description="Log-odds without words, where the weights by gradients start.")
+    baseline: float | None = Field(None, description="Log-odds of the empty document: the baseline of the gradients.")
 
 
 class Pair(_Request):
-    """An edge, by its words."""
+    """Edge, given by its two words."""
 
     source: Text
     target: Text
 
 
 class WhatIfRequest(_Request):
-    """A document without some of its parts."""
+    """Document with the words and edges to remove."""
 
     text: Text
-    words: Annotated[list[StrictInt], Field(description="Occurrences to take out, counted from 0.")] = []
-    edges: Annotated[list[Pair], Field(description="Edges to take out of the graph.")] = []
+    words: Annotated[list[StrictInt], Field(description="Word occurrences to remove, counted from 0.")] = []
+    edges: Annotated[list[Pair], Field(description="Edges to remove from the graph.")] = []
     model: Name = None
 
 
 class Example(BaseModel):
-    """A document to try a model on."""
+    """Example document of a model."""
 
     label: str
     text: str
 
 
 class ModelInfo(BaseModel):
-    """Facts about a model."""
+    """Description of a model."""
 
     name: str
     kind: str
     classes: list[str]
-    version: str = Field("", description="The mpad that wrote it.")
+    version: str = Field("", description="Version of mpad that wrote the model.")
     digest: str = Field("", description="SHA-256 of its folder's SHA256SUMS.")
     variant: str | None = None
     steps: int | None = None
     hidden: int | None = None
     words: int | None = None
     explains: bool = False
-    many: bool = Field(False, description="Whether a document has many labels, each with a probability of its own.")
+    many: bool = Field(False, description="True for a multi-label model.")
     probabilities: bool = True
     megabytes: float | None = None
-    card: dict[str, Any] = Field({}, description="When, on how much and with which result it was trained.")
+    card: dict[str, Any] = Field({}, description="Date, size and result of the training.")
     examples: list[Example] = []
 
 
 class Info(BaseModel):
-    """What is served, and how much a request may ask for."""
+    """Models and limits of this server."""
 
     version: str
     models: list[ModelInfo]
@@ -165,18 +211,18 @@ class Info(BaseModel):
 
 
 class Health(BaseModel):
-    """The process is up."""
+    """Response of a running process."""
 
     status: Literal["ok"]
 
 
 class Ready(BaseModel):
-    """Every model is loaded and answers."""
+    """Response once every model is loaded and responds."""
 
     status: Literal["ready"]
 
 
 class Error(BaseModel):
-    """What was wrong, in a sentence."""
+    """Error message in one sentence."""
 
     detail: str
