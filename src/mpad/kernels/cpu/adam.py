@@ -22,10 +22,10 @@ def adam_step(
     for model, (rate, step, takes_step) in enumerate(zip(rates.tolist(), steps.tolist(), active.tolist(), strict=True)):
         if not takes_step:
             continue
-        parts, start = (native.structures["numbers"] * len(parameters))(), 0
+        parts, start = (native.structures["parameter"] * len(parameters))(), 0
         for number, (x, first, second, g) in enumerate(zip(parameters, m, v, gradients, strict=True)):
             own = {"x": x[model], "m": first[model], "v": second[model], "g": g[model]}
-            parts[number] = native.pack("numbers", **own, start=start, n=x[model].numel())
+            parts[number] = native.pack("parameter", **own, start=start, n=x[model].numel())
             start += x[model].numel()
         corrected = {"rate": rate / (1 - BETA1**step), "scale": (1 - BETA2**step) ** -0.5}
         call("adam", "adam", parts=parts, n=len(parts), **corrected, b1=BETA1, b2=BETA2, eps=EPSILON)
