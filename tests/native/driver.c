@@ -1,4 +1,4 @@
-/* Runs the kernels on made-up numbers and prints what comes out, so that one build can be compared with another. */
+/* Runs the kernels on synthetic numbers and prints what comes out, so that one build can be compared with another. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,13 +30,13 @@ int main(void) {
     float *mean = numbers(every), *var = numbers(every), *saved = numbers(20 * rows * d + 4 * d * d + 99 * d), *out = numbers(rows * d);
     float *scratch = numbers(20 * rows * d + 30 * d * d + 900 * d + 4 * d * every), *d_h = numbers(rows * d), *grads = numbers(20 * d * d);
     for (long k = 0; k < every; k++) var[k] = var[k] * var[k] + 0.5f;
-    struct mean edges = {size, source, target, weight, share, part, 0, 0, 0, d, words, 5, graphs, d, 1, 0};
+    struct word_graph edges = {size, source, target, weight, share, part, 0, 0, 0, d, words, 5, graphs, d, 1, 0};
     struct graph graph = {&edges, 0};
     mpad_round(&(struct round){graph, h, 0, w1, b1, w2, b2, bias, w, u, v, saved, out, scratch, d, 0, rows, d}, 1);
     print("round", out, rows * d);
     mpad_round_back(&(struct round_back){graph, g, h, w1, w2, w, u, v, saved, d_h, 0, grads, scratch, d, d, rows, d}, 1);
     print("round back", d_h, rows * d), print("round weights", grads, 8 * d * d + 5 * d);
-    struct normed norm = {gamma, beta, b1, mean, var};
+    struct batch_norm norm = {gamma, beta, b1, mean, var};
     mpad_normed_round(&(struct normed_round){graph, norm, norm, h, 0, w1, w2, b2, v, w2, b1, bias, w, u, v, saved, out, scratch, d,
                                              rows, d, 0, 1, 0.1f, 1e-5f}, 1);
     print("normed round", out, rows * d), print("averages", mean, d);
@@ -44,16 +44,16 @@ int main(void) {
                                                        scratch, d, d, rows, d, 0}, 1);
     print("normed back", d_h, rows * d), print("normed weights", grads, 10 * d * d);
     float *alpha = numbers(2 * words), *dense = numbers(d * every), *wide = numbers(every), *d_first = numbers(rows * d);
-    struct reading rounds[] = {{h, w1, b1, b2, w2, b1, alpha, d_first, d}, {g, w2, b2, b1, v, b2, alpha + words, d_h, d}};
-    struct normed last = {wide, wide, 0, mean, var};
-    mpad_readouts(&(struct readouts){size, rounds, last, dense, b1, saved, out, scratch, 2, words, 1, graphs, d, 1, 1, 0.1f, 1e-5f}, 1);
+    struct readout_round rounds[] = {{h, w1, b1, b2, w2, b1, alpha, d_first, d}, {g, w2, b2, b1, v, b2, alpha + words, d_h, d}};
+    struct batch_norm last = {wide, wide, 0, mean, var};
+    mpad_readout(&(struct readout){size, rounds, last, dense, b1, saved, out, scratch, 2, words, 1, graphs, d, 1, 1, 0.1f, 1e-5f}, 1);
     print("readout", out, graphs * d), print("attention", alpha, 2 * words);
-    mpad_readouts_back(&(struct readouts_back){size, rounds, last, g, dense, out, saved, grads, scratch, d, 2, words, 1, graphs, d, 1}, 1);
+    mpad_readout_back(&(struct readout_back){size, rounds, last, g, dense, out, saved, grads, scratch, d, 2, words, 1, graphs, d, 1}, 1);
     print("readout back", d_first, rows * d), print("readout weights", grads, d * every + 4 * d * d);
     const long which[] = {2, 0, 7};
-    mpad_embed(&(struct dropped){h, which, out, 3, d, 0, 12345, 128, 2}, 1);
+    mpad_embed(&(struct dropout){h, which, out, 3, d, 0, 12345, 128, 2}, 1);
     print("dropout", out, 3 * d);
-    struct numbers all = {w1, w2, var, g, 0, every};
+    struct parameter all = {w1, w2, var, g, 0, every};
     mpad_adam(&(struct adam){&all, 1, 0.01f, 0.9f, 0.999f, 1, 1e-8f}, 1);
     print("adam", w1, every);
     return 0;

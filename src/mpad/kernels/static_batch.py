@@ -1,4 +1,4 @@
-"""Batches of static shapes: a whole epoch cut out of a corpus at once, every step with the same shapes.
+"""Batches of static shapes: a whole epoch is cut at once, every step with the same shapes.
 
 A GPU can replay a step that it has recorded, if the step's tensors keep their shapes. So each model's part of a batch
 gets room for so many words, graphs and documents, and a dummy document owns what stays empty. A batch does not copy
@@ -16,20 +16,20 @@ from mpad.graph.batch import CorpusTensors
 
 @dataclass(frozen=True)
 class BatchShape:
-    """Sizes of each model's part of a batch, the dummy document counted."""
+    """Sizes of each model's part of a batch, including the dummy document."""
 
     nodes: int
     graphs: int
     documents: int
 
     def fields(self) -> tuple[int, ...]:
-        """Numbers of each field of a model, in the order of StaticBatch."""
+        """Return the size of each field of a model, in the order of StaticBatch."""
         n, g, d = self.nodes, self.graphs, self.documents
         return n, n, g, g, g, d, d, d
 
 
 class StaticCorpus:
-    """A corpus that whole epochs are cut out of."""
+    """A corpus that is cut into whole epochs."""
 
     def __init__(self, corpus: CorpusTensors) -> None:
         self._corpus = corpus
@@ -38,13 +38,13 @@ class StaticCorpus:
 
     @cached_property
     def by_target(self) -> tuple[Tensor, Tensor, Tensor]:
-        """First edge into each node (n_nodes + 1,); source of each edge in its graph, and its weight."""
+        """Return the first edge into each node (n_nodes + 1,); each edge's source, in its graph, and weight."""
         corpus = self._corpus
         return _starts(corpus.target + self._begin, len(corpus.words)), corpus.source.int(), corpus.weight
 
     @cached_property
     def by_source(self) -> tuple[Tensor, Tensor, Tensor]:
-        """First edge out of each node (n_nodes + 1,); target of each edge in its graph; its place in `by_target`."""
+        """Return the first edge out of each node (n_nodes + 1,); its graph's target and `by_target` index per edge."""
         corpus = self._corpus
         source = corpus.source + self._begin
         order = torch.argsort(source, stable=True)
@@ -52,7 +52,7 @@ class StaticCorpus:
 
     @property
     def _begin(self) -> Tensor:
-        """First node of each edge's graph."""
+        """Return the first node of each edge's graph."""
         return torch.repeat_interleave(self._corpus.first_node, self._corpus.n_edges)
 
     def edge_targets(self) -> Tensor:
@@ -60,7 +60,7 @@ class StaticCorpus:
         return self._corpus.target + self._begin
 
     def cut(self, documents: Tensor, size: BatchShape) -> Tensor:
-        """Steps of an epoch: (steps, models, documents − 1) int64, -1 for none → (steps, fields of a step) int32."""
+        """Cut an epoch: (steps, models, documents − 1) int64, -1 for none → (steps, fields of a step) int32."""
         corpus = self._corpus
         steps, models, slots = documents.shape
         document = documents.view(steps * models, slots)
@@ -89,7 +89,7 @@ class StaticCorpus:
         return torch.cat([field.view(steps, -1) for field in fields], dim=1).int()
 
     def batch(self, step: Tensor, models: int, size: BatchShape) -> "StaticBatch":
-        """One step of a plan, as views of its fields."""
+        """Return one step of a plan, as views of its fields."""
         parts = step.split([models * field for field in size.fields()])
         return StaticBatch(self, *[part.view(models, -1) for part in parts])
 
@@ -100,9 +100,9 @@ def _starts(index: Tensor, n: int) -> Tensor:
 
 
 def _members(count: Tensor, n_places: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Runs of lengths `count` (models, runs) laid end to end in `room` places.
+    """Lay runs of lengths `count` (models, runs) one after another in `n_places` places.
 
-    Of each place: its run, where in the run it is, and whether there is anything.
+    Returns per place its run, its position in the run, and whether it is used.
     """
     end = count.cumsum(1)
     places = torch.arange(n_places, device=count.device).expand(count.shape[0], n_places).contiguous()
@@ -114,7 +114,7 @@ def _members(count: Tensor, n_places: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class StaticBatch:
-    """One step's documents of several models; numbers are int32 and count within a model."""
+    """One step's documents of several models; indices are int32, within a model."""
 
     corpus: StaticCorpus
     node: Tensor  # (n_models, nodes), node of the corpus; -1 where it only fills up
@@ -128,27 +128,27 @@ class StaticBatch:
 
     @property
     def rows(self) -> Tensor | None:
-        """What nodes start from where that is not the vector of their word: (rows, width)."""
+        """Features of nodes, if they are not word vectors: (rows, width)."""
         return self.corpus.rows
 
     @property
     def n_models(self) -> int:
-        """Models whose documents these are."""
+        """The number of models."""
         return self.node.shape[0]
 
     @property
     def n_words(self) -> int:
-        """Nodes that are words, in the batch, those that only fill up counted."""
+        """The number of word nodes in the batch, including padding."""
         return self.node.numel()
 
     @property
     def n_graphs(self) -> int:
-        """Graphs in the batch."""
+        """The number of graphs in the batch."""
         return self.base.numel()
 
     @property
     def n_documents(self) -> int:
-        """Documents in the batch."""
+        """The number of documents in the batch."""
         return self.document.numel()
 
     @cached_property
@@ -163,12 +163,12 @@ class StaticBatch:
 
     @cached_property
     def padding(self) -> "StaticPadding":
-        """What counts, and what only fills up."""
+        """Masks of the entries that count."""
         return StaticPadding(self)
 
 
 class StaticPadding:
-    """1 for what counts, 0 for what only fills up; worked out where a layer asks."""
+    """Masks of the entries that count, computed on demand; padding is 0."""
 
     def __init__(self, batch: StaticBatch) -> None:
         self._batch = batch

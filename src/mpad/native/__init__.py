@@ -1,9 +1,9 @@
-"""kernels.c, compiled when the package was installed, if there was a compiler: the library, or None.
+"""The library compiled from kernels.c when the package was installed, or None without a compiler.
 
-Everything that it computes has a NumPy or torch form beside the place that calls it; tests hold the two together.
-Its structures are described once, in abi.h: the classes here are read from that file, and their sizes compared with
-the compiler's when the library is loaded. MPAD_NATIVE=off in the environment does without the library;
-MPAD_NATIVE=FILE takes another build, such as one with sanitizers.
+Everything that it computes has a NumPy or torch version next to the place that calls it; tests compare the two.
+abi.h describes its structures: the ctypes classes here are read from that file, and their sizes are compared with
+the compiler's when the library is loaded. MPAD_NATIVE=off in the environment turns the library off;
+MPAD_NATIVE=FILE loads another build, such as one with sanitizers.
 """
 
 import ctypes
@@ -15,24 +15,24 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-LANES, _WIDEST, _VERSION = 16, 256, 17  # as in kernels.c, and so are
-STRIP, BLOCK, PANEL = 24, 96, 64  # rows, rows, columns
+LANES, _WIDEST, _VERSION = 16, 256, 19  # as in kernels.c
+STRIP, BLOCK, PANEL = 24, 96, 64  # likewise: rows, rows, columns
 _NUMBERS = {int, bool, float}
 _KINDS = {"long": ctypes.c_long, "unsigned long": ctypes.c_ulong, "int": ctypes.c_int, "float": ctypes.c_float}
 
 
 def _structures(header: str) -> dict[str, type[ctypes.Structure]]:
-    """The structures of a C header that holds nothing else."""
-    made: dict[str, type[ctypes.Structure]] = {}
+    """Return the structures of a C header that has nothing else."""
+    result: dict[str, type[ctypes.Structure]] = {}
     for name, body in re.findall(r"struct (\w+) \{(.*?)\};", re.sub(r"/\*.*?\*/", "", header, flags=re.S), re.S):
         fields: list[tuple[str, Any]] = []
         for declaration in filter(None, map(str.strip, body.split(";"))):
             kind, names = re.fullmatch(r"(?:const )?(struct \w+|(?:unsigned )?\w+) (.*)", declaration, re.S).groups()  # type: ignore[union-attr]
             for field in map(str.strip, names.split(",")):
-                value = made[kind.split()[1]] if kind.startswith("struct") and field[0] != "*" else _KINDS.get(kind)
+                value = result[kind.split()[1]] if kind.startswith("struct") and field[0] != "*" else _KINDS.get(kind)
                 fields.append((field.lstrip("*"), ctypes.c_void_p if field[0] == "*" else value))
-        made[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
-    return made
+        result[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
+    return result
 
 
 class _Size(ctypes.Structure):
@@ -40,20 +40,20 @@ class _Size(ctypes.Structure):
 
 
 def _agrees(library: ctypes.CDLL) -> bool:
-    """Whether every structure is as large as the compiler made it."""
+    """Check that every structure has the size that the compiler gave it."""
     sizes = (_Size * (len(structures) + 1)).in_dll(library, "mpad_sizes")
     theirs = {entry.name.decode(): entry.size for entry in sizes if entry.name}
     return theirs == {name: ctypes.sizeof(kind) for name, kind in structures.items()}
 
 
 def _load() -> tuple[ctypes.CDLL | None, str]:
-    """The library, or why there is none."""
-    asked = os.environ.get("MPAD_NATIVE", "")
-    if asked == "off":
+    """Return the library, or why it is missing."""
+    requested = os.environ.get("MPAD_NATIVE", "")
+    if requested == "off":
         return None, "no: MPAD_NATIVE=off"
-    usual = [Path(__file__).with_name(f"_kernels{suffix}") for suffix in EXTENSION_SUFFIXES]
+    built = [Path(__file__).with_name(f"_kernels{suffix}") for suffix in EXTENSION_SUFFIXES]
     why = "no: not built, for want of a C compiler when mpad was installed (GCC or Clang)"
-    for file in [Path(asked)] if asked else usual:
+    for file in [Path(requested)] if requested else built:
         if not file.exists() or ctypes.sizeof(ctypes.c_long) != 8:
             continue
         try:
@@ -79,31 +79,31 @@ library, missing = _load()
 
 @cache
 def report_missing() -> None:
-    """Say once, where compiled code would be used, that there is none; not where somebody has turned it off."""
+    """Warn once that compiled code is unavailable, unless it was turned off."""
     if library is None and os.environ.get("MPAD_NATIVE", "") != "off":
         logging.getLogger("mpad").warning(
-            "compiled code is not in use (%s): training and answering on a CPU take two to three times as long. "
-            "`mpad info` says which way the numbers take here",
+            "compiled code is not in use (%s): training and prediction on a CPU take two to three times as long. "
+            "`mpad info` shows which code is in use",
             missing,
         )
 
 
 def lanes() -> int:
-    """Numbers that an existing library computes at once."""
+    """Return how many numbers a vector register of the loaded library holds."""
     assert library is not None
     return int(library.mpad_lanes())
 
 
 def at(array: Any) -> int:
-    """Address of a NumPy array."""
-    assert array.flags.c_contiguous, "compiled kernels read rows that lie end to end"
+    """Return the address of a NumPy array."""
+    assert array.flags.c_contiguous, "compiled kernels read contiguous rows"
     return int(array.__array_interface__["data"][0])
 
 
 def pack(name: str, /, **fields: Any) -> ctypes.Structure:
-    """The structure of that name in abi.h: tensors and structures as pointers, numbers as they are, the rest zero.
+    """Fill a structure of abi.h: tensors, arrays and structures as pointers, numbers by value, the rest zero.
 
-    It does not keep what it points to alive.
+    The structure does not keep the memory that it points to alive.
     """
     for field, value in fields.items():
         if value is None or type(value) in _NUMBERS:
@@ -118,5 +118,5 @@ def pack(name: str, /, **fields: Any) -> ctypes.Structure:
 
 
 def fits(*widths: int) -> bool:
-    """Whether an existing library takes rows this wide."""
+    """Return whether the loaded library supports rows of these widths."""
     return all(width % LANES == 0 and 0 < width <= _WIDEST for width in widths)

@@ -1,4 +1,4 @@
-/* What a step does with rows and numbers one by one, for one kind of processor; see gemm.h. */
+/* Rows of word vectors, dropout (mpad/dropout.py) and Adam, for one kind of processor; see gemm.h. */
 
 /* 64 random bits: SplitMix64 of a key and a counter. */
 static inline unsigned long NAME(bits)(unsigned long key, unsigned long at) {
@@ -8,67 +8,50 @@ static inline unsigned long NAME(bits)(unsigned long key, unsigned long at) {
     return z ^ z >> 31;
 }
 
-/* Numbers first .. last - 1, multiplied by `scale` or, where their random byte is below `dropped`, by 0. */
-static void NAME(drop)(const struct dropped *of, const float *x, unsigned long from, long n, float *y) {
-    unsigned long eights[64];
-    const unsigned char *bytes = (const unsigned char *)eights, dropped = of->dropped;
-    const float scale = of->scale;
+/* Multiply n numbers by `scale`, or by 0 where the random byte is below the threshold. `from`: index of the first random
+ * word. */
+static void NAME(drop)(const struct dropout *args, const float *x, unsigned long from, long n, float *y) {
+    unsigned long words[64];
+    const unsigned char *bytes = (const unsigned char *)words, threshold = args->threshold;
+    const float scale = args->scale;
     for (long start = 0; start < n; start += 512) {
-        const long some = n - start < 512 ? n - start : 512;
-        for (long k = 0; k < (some + 7) / 8; k++) eights[k] = NAME(bits)(of->key, from + start / 8 + k);
-        for (long k = 0; k < some; k++) y[start + k] = bytes[k] >= dropped ? x[start + k] * scale : 0;
+        const long count = n - start < 512 ? n - start : 512;
+        for (long k = 0; k < (count + 7) / 8; k++) words[k] = NAME(bits)(args->key, from + start / 8 + k);
+        for (long k = 0; k < count; k++) y[start + k] = bytes[k] >= threshold ? x[start + k] * scale : 0;
     }
 }
 
-/* Rows first .. last - 1 of those asked for, out of a table or, of gradients, as they stand, dropped: the bytes of a row
- * hang on its number alone. */
-static void NAME(embed)(const struct dropped *of, long first, long last) {
-    const long width = of->width, eights = (width + 7) / 8;
+/* Gather rows first .. last - 1 (or take gradients in place) and apply dropout. A row's mask depends on its index in the
+ * table alone. */
+static void NAME(embed)(const struct dropout *args, long first, long last) {
+    const long width = args->width, words_per_row = (width + 7) / 8;
     for (long r = first; r < last; r++) {
-        const float *x = of->x + (of->as_they_stand ? r : of->which[r]) * width;
-        if (of->dropped) NAME(drop)(of, x, of->which[r] * eights, width, of->y + r * width);
-        else memcpy(of->y + r * width, x, width * sizeof(float));
+        const float *x = args->x + (args->in_place ? r : args->which[r]) * width;
+        if (args->threshold) NAME(drop)(args, x, args->which[r] * words_per_row, width, args->y + r * width);
+        else memcpy(args->y + r * width, x, width * sizeof(float));
     }
 }
 
-/* Rows first .. last - 1: those of x that `index` names, zeros where it names none. */
-static void NAME(gather)(const struct gathered *of, long first, long last) {
+/* Rows first .. last - 1: rows index[r] of x; zeros where the index is n. */
+static void NAME(gather)(const struct gather *args, long first, long last) {
     for (long r = first; r < last; r++)
-        if (of->index[r] < of->n) memcpy(of->y + r * of->width, of->x + of->index[r] * of->width, of->width * sizeof(float));
-        else memset(of->y + r * of->width, 0, of->width * sizeof(float));
+        if (args->index[r] < args->n) memcpy(args->y + r * args->width, args->x + args->index[r] * args->width, args->width * sizeof(float));
+        else memset(args->y + r * args->width, 0, args->width * sizeof(float));
 }
 
-/* Its derivative, of columns first .. last - 1, which are whole sixteens; gradients come in slices of `slice` columns. */
-static void NAME(scatter)(const struct scattered *of, long first, long last) {
-    for (long r = 0; r < of->n; r++) memset(of->y + r * of->width + first, 0, (last - first) * sizeof(float));
-    if (!of->rows) return; /* without rows there may be no gradients to point to */
+/* Backward of `gather` for columns first .. last - 1, both multiples of 16; gradients come in slices of `slice` columns. */
+static void NAME(scatter)(const struct scatter *args, long first, long last) {
+    for (long r = 0; r < args->n; r++) memset(args->y + r * args->width + first, 0, (last - first) * sizeof(float));
+    if (!args->rows) return; /* without rows the gradients may be NULL */
     for (long c = first; c < last;) {
-        const long number = c / of->slice, end = (number + 1) * of->slice < last ? (number + 1) * of->slice : last;
-        const float *g = (number ? of->second : of->first) - number * of->slice;
-        const long row = number ? of->second_row : of->first_row;
-        for (long r = 0; r < of->rows; r++) {
-            if (of->index[r] >= of->n) continue;
-            float *to = of->y + of->index[r] * of->width;
+        const long number = c / args->slice, end = (number + 1) * args->slice < last ? (number + 1) * args->slice : last;
+        const float *g = (number ? args->second : args->first) - number * args->slice;
+        const long row = number ? args->second_row : args->first_row;
+        for (long r = 0; r < args->rows; r++) {
+            if (args->index[r] >= args->n) continue;
+            float *to = args->y + args->index[r] * args->width;
             for (long k = c; k < end; k += V) *(vec *)(to + k) += *(const vec *)(g + r * row + k);
         }
         c = end;
-    }
-}
-
-/* Adam over numbers first .. last - 1. */
-static void NAME(adam)(const struct adam *of, long first, long last) {
-    const float b1 = of->b1, b2 = of->b2, rate = of->rate, scale = of->scale, eps = of->eps;
-    for (long p = 0; p < of->n; p++) {
-        const struct numbers *part = of->parts + p;
-        const long from = part->start > first ? part->start : first, end = part->start + part->n;
-        const long to = end < last ? end : last;
-        float *restrict x = part->x, *restrict m = part->m, *restrict v = part->v;
-        const float *restrict g = part->g;
-        for (long k = from - part->start; k < to - part->start; k++) {
-            const float given = g ? g[k] : 0;
-            m[k] += (1 - b1) * (given - m[k]);
-            v[k] = b2 * v[k] + (1 - b2) * given * given;
-            x[k] -= rate * m[k] / (sqrtf(v[k]) * scale + eps);
-        }
     }
 }

@@ -1,26 +1,26 @@
 /* Linear maps over rows, for one kind of processor. Included once for each, with
  *   V     numbers in a register, a vec NAME(f)  this kind's name of a function
  *   WIDE  registers across a tile      TALL     rows of a tile
- * so that a tile of TALL x WIDE sums, a row of weights and a number fit into the registers there are.
+ * so that a tile of TALL x WIDE sums, a row of weights and one number fit into the registers.
  */
 
 typedef float vec __attribute__((vector_size(4 * V), aligned(4), may_alias));
 typedef int ints __attribute__((vector_size(4 * V), aligned(4), may_alias));
 
-static inline vec NAME(all)(float x) {
+static inline vec NAME(broadcast)(float x) {
     vec v = {0};
     return v + x;
 }
 
-static inline vec NAME(choose)(ints which, vec yes, vec no) {
+static inline vec NAME(select)(ints which, vec yes, vec no) {
     return (vec)(((ints)yes & which) | ((ints)no & ~which));
 }
 
 /* tanh as a quotient of polynomials, within 4e-7 (the one that Eigen and others use). */
 static inline vec NAME(tanh)(vec x) {
-    const vec top = NAME(all)(7.90531110763549805f);
-    x = NAME(choose)(x > top, top, x);
-    x = NAME(choose)(x < -top, -top, x);
+    const vec top = NAME(broadcast)(7.90531110763549805f);
+    x = NAME(select)(x > top, top, x);
+    x = NAME(select)(x < -top, -top, x);
     vec s = x * x;
     vec p = s * -2.76076847742355e-16f + 2.00018790482477e-13f;
     p = p * s + -8.60467152213735e-11f;
@@ -39,25 +39,24 @@ static inline vec NAME(tanh)(vec x) {
 #endif
 }
 
-static inline vec NAME(activated)(vec x, int how) {
-    if (how == RELU) return NAME(choose)(x < 0, NAME(all)(0), x); /* what is not a number stays so */
-    if (how == TANH) return NAME(tanh)(x);
-    if (how == SIGMOID) return NAME(tanh)(x * 0.5f) * 0.5f + 0.5f;
+static inline vec NAME(activated)(vec x, int activation) {
+    if (activation == RELU) return NAME(select)(x < 0, NAME(broadcast)(0), x); /* keeps NaN */
+    if (activation == TANH) return NAME(tanh)(x);
     return x;
 }
 
-/* A tile of y = how(x w + b): `tall` rows by `wide` registers. Number k of row r is x[r * x_row + k * x_next];
- * with `onto`, b is what y holds already. */
+/* A tile of y = activation(x w + b): `tall` rows by `wide` registers. Number k of row r is x[r * x_row + k * x_next].
+ * `accumulate`: add to y instead of b. */
 static inline __attribute__((always_inline)) void NAME(tile)(
-    const float *x, long x_row, long x_next, long n_in, const float *w, long w_row, const float *b, int onto, float *y,
-    long y_row, int how, const int tall, const int wide) {
-    vec sum[TALL][WIDE]; /* in registers: every loop over it is unrolled, and nothing else is done with it */
+    const float *x, long x_row, long x_next, long n_in, const float *w, long w_row, const float *b, int accumulate, float *y,
+    long y_row, int activation, const int tall, const int wide) {
+    vec sum[TALL][WIDE]; /* stays in registers as long as every loop over it is unrolled */
 #pragma GCC unroll 8
     for (int r = 0; r < tall; r++)
 #pragma GCC unroll 8
         for (int c = 0; c < wide; c++) {
-            const float *from = onto ? y + r * y_row : b;
-            sum[r][c] = from ? *(const vec *)(from + c * V) : NAME(all)(0);
+            const float *from = accumulate ? y + r * y_row : b;
+            sum[r][c] = from ? *(const vec *)(from + c * V) : NAME(broadcast)(0);
         }
     for (long k = 0; k < n_in; k++) {
         vec row[WIDE];
@@ -74,27 +73,27 @@ static inline __attribute__((always_inline)) void NAME(tile)(
     for (int r = 0; r < tall; r++)
 #pragma GCC unroll 8
         for (int c = 0; c < wide; c++) *(vec *)(y + r * y_row + c * V) = sum[r][c];
-    if (how == PLAIN) return;
+    if (activation == PLAIN) return;
     for (int r = 0; r < tall; r++)
         for (int c = 0; c < wide; c++) {
             vec *at = (vec *)(y + r * y_row + c * V);
-            *at = NAME(activated)(*at, how);
+            *at = NAME(activated)(*at, activation);
         }
 }
 
-/* y = how(x w + b): (rows, n_in) x (n_in, n_out) -> (rows, n_out); n_out is a multiple of 16.
+/* y = activation(x w + b): (rows, n_in) x (n_in, n_out) -> (rows, n_out); n_out is a multiple of 16.
  *
  * Weights are read DEPTH rows by one tile's columns at a time, which stay in the first-level cache for all tiles below.
- * With w_row = 0 they lie in panels of 64 columns, one behind the other. */
+ * w_row = 0: they are stored in panels of 64 columns, one after another. */
 static inline __attribute__((always_inline)) void NAME(tiles)(
     const float *x, long x_row, long x_next, long rows, long n_in, const float *w, long w_row, long n_out,
-    const float *b, int onto, float *y, long y_row, int how) {
+    const float *b, int accumulate, float *y, long y_row, int activation) {
     const long next = w_row ? w_row : PANEL;
     for (long c = 0; c < n_out; c += WIDE * V) {
         const float *column = w_row ? w + c : w + c / PANEL * PANEL * n_in + c % PANEL, *bias = b ? b + c : 0;
-        for (long k = 0; k == 0 || k < n_in; k += DEPTH) { /* without numbers a sum is b */
+        for (long k = 0; k == 0 || k < n_in; k += DEPTH) { /* once even if n_in is 0: y = activation(b) */
             const long depth = n_in - k < DEPTH ? n_in - k : DEPTH;
-            const int add = onto || k > 0, then = k + depth < n_in ? PLAIN : how;
+            const int add = accumulate || k > 0, then = k + depth < n_in ? PLAIN : activation;
             const float *from = x + k * x_next, *weights = column + k * next;
             long r = 0;
             if (c + WIDE * V <= n_out) {
@@ -117,27 +116,27 @@ static inline __attribute__((always_inline)) void NAME(tiles)(
     }
 }
 
-/* The same, compiled for numbers of a row that lie side by side. */
+/* `tiles` compiled for contiguous rows. */
 static void NAME(map)(const float *x, long x_row, long rows, long n_in, const float *w, long w_row, long n_out,
-                      const float *b, int onto, float *y, long y_row, int how) {
-    NAME(tiles)(x, x_row, 1, rows, n_in, w, w_row, n_out, b, onto, y, y_row, how);
+                      const float *b, int accumulate, float *y, long y_row, int activation) {
+    NAME(tiles)(x, x_row, 1, rows, n_in, w, w_row, n_out, b, accumulate, y, y_row, activation);
 }
 
-/* The same where all rows lie end to end. */
-static void NAME(affine)(const float *x, long rows, long n_in, const float *w, long n_out, const float *b, int onto,
-                         float *y, int how) {
-    for (long at = 0; at < rows; at += BLOCK) /* which stay in the cache for all columns */
-        NAME(map)(x + at * n_in, n_in, rows - at < BLOCK ? rows - at : BLOCK, n_in, w, n_out, n_out, b, onto,
-                  y + at * n_out, n_out, how);
+/* `map` over contiguous rows of x, block by block. */
+static void NAME(affine)(const float *x, long rows, long n_in, const float *w, long n_out, const float *b, int accumulate,
+                         float *y, int activation) {
+    for (long at = 0; at < rows; at += BLOCK) /* a block stays in the cache for all columns */
+        NAME(map)(x + at * n_in, n_in, rows - at < BLOCK ? rows - at : BLOCK, n_in, w, n_out, n_out, b, accumulate,
+                  y + at * n_out, n_out, activation);
 }
 
-/* Where y is 0, its gradient is 0. */
-static void NAME(silence)(float *g, const float *y, long n) {
+/* Backward of y = ReLU(x): zero the gradients where y is 0. */
+static void NAME(relu_backward)(float *g, const float *y, long n) {
     for (long c = 0; c < n; c += V)
-        *(vec *)(g + c) = NAME(choose)(*(const vec *)(y + c) <= 0, NAME(all)(0), *(const vec *)(g + c));
+        *(vec *)(g + c) = NAME(select)(*(const vec *)(y + c) <= 0, NAME(broadcast)(0), *(const vec *)(g + c));
 }
 
-/* The sum of rows, added to `sums`. */
+/* Add the sum of rows to `sums`. */
 static void NAME(add_columns)(const float *x, long x_row, long rows, long width, float *sums) {
     for (long c = 0; c < width; c += V) {
         vec sum = *(const vec *)(sums + c);
@@ -146,15 +145,15 @@ static void NAME(add_columns)(const float *x, long x_row, long rows, long width,
     }
 }
 
-/* g^T x, added to d_w: (rows, n_out), (rows, n_in) -> (n_out, n_in). */
+/* Add g^T x to d_w: (rows, n_out), (rows, n_in) -> (n_out, n_in). */
 static void NAME(add_outer)(const float *g, long g_row, const float *x, long x_row, long rows, long n_out, long n_in,
                             float *d_w) {
-    /* a single row may have no stride, which would mean panels */
+    /* the stride of a single row may be 0, which would mean panels */
     NAME(tiles)(g, 1, g_row, n_out, rows, x, x_row ? x_row : n_in, n_in, 0, 1, d_w, n_in, PLAIN);
 }
 
-/* Weights (n_out, n_in) -> (n_in, n_out), in panels of 64 columns if n_in is a multiple of that: columns first .. last - 1,
- * whole sixteens of them. */
+/* Weights (n_out, n_in) -> (n_in, n_out), in panels of 64 columns if n_in is a multiple of 64: columns first .. last - 1,
+ * both multiples of 16. */
 static void NAME(transpose)(const float *w, long n_out, long n_in, long first, long last, float *to) {
     const long panels = n_in % PANEL == 0, next = panels ? PANEL : n_out;
     for (long o = first; o < last; o += 16) {

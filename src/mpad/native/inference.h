@@ -1,141 +1,134 @@
-/* What a prediction needs beside linear maps, for one kind of processor; see gemm.h. */
+/* Inference over graphs of words (mpad/inference/fused.py), a chunk of graphs at a time, for one kind of processor; see
+ * gemm.h. Intermediate results of a chunk stay in the cache. */
 
-/* The gated update of equation 6: pre-activations g of both gates and c of the candidate, but for what was reset, and
- * states x -> H'. Gates are halved: sigma(2 g) = (1 + tanh g) / 2; `reset_w` is halved too. */
-static void NAME(gate)(const float *x, float *g, float *c, const float *reset_w, long rows, long d, float *out) {
-    for (long r = 0; r < rows; r++)
-        for (long k = 0; k < d; k += V) {
-            vec *reset = (vec *)(g + r * 2 * d + k), *z = (vec *)(g + r * 2 * d + d + k);
-            *reset = (NAME(tanh)(*reset) + 1) * *(const vec *)(x + r * d + k);
-            *z = NAME(tanh)(*z) * 0.5f + 0.5f;
-        }
-    NAME(map)(g, 2 * d, rows, d, reset_w, d, d, 0, 1, c, d, TANH);
-    for (long r = 0; r < rows; r++)
-        for (long k = 0; k < d; k += V) {
-            vec state = *(const vec *)(x + r * d + k);
-            *(vec *)(out + r * d + k) =
-                state + *(const vec *)(g + r * 2 * d + d + k) * (*(const vec *)(c + r * d + k) - state);
-        }
+/* Describe graphs begin .. end - 1, rows counted from the first; `buffer` has 3 numbers per row and 5 per edge. */
+static struct word_graph NAME(chunk_graph)(const struct inference *args, long begin, long end, float *buffer) {
+    const long at = args->node_start[begin], words = args->node_start[end] - at, groups = end - begin;
+    const long first_edge = args->edge_start[begin], edges = args->edge_start[end] - first_edge;
+    long *size = (long *)buffer, *source = size + groups, *target = source + edges;
+    float *weight = (float *)(target + edges), *master_weight = weight + edges, *word_weight = master_weight + words;
+    for (long g = begin; g < end; g++) {
+        const long first = args->node_start[g] - at;
+        size[g - begin] = args->node_start[g + 1] - args->node_start[g];
+        for (long e = args->edge_start[g]; e < args->edge_start[g + 1]; e++)
+            source[e - first_edge] = args->source[e] + first, target[e - first_edge] = args->target[e] + first;
+    }
+    const float *raw = args->weight + first_edge;
+    mpad_mean_weights(&(struct mean_weights){target, size, raw, weight, master_weight, word_weight, edges, words, groups, args->master});
+    if (!args->mean) {
+        memcpy(weight, raw, edges * sizeof(float));
+        for (long k = 0; k < words; k++) master_weight[k] = 1;
+        for (long k = 0; k < groups; k++) word_weight[k] = 1;
+    }
+    return (struct word_graph){size, source, target, weight, master_weight, word_weight, 0, 0, 0, args->width, words, edges, groups,
+                               args->width, args->master, 0};
 }
 
-/* COMBINE. Of row i: its state and what that adds to the gates are rows own[i] of `states` and `gates`, what it was told
- * are rows told[i] of `told_gates` and `told_new`, or, where told[i] < 0, rows -1 - told[i] of the `rest`; without indices,
- * rows i. */
-static void NAME(combine)(const struct combine *of, long rows, long d, float *out) {
-    float x[STRIP * WIDEST] __attribute__((aligned(64))), g[2 * STRIP * WIDEST] __attribute__((aligned(64)));
-    float c[STRIP * WIDEST] __attribute__((aligned(64)));
-    for (long first = 0; first < rows; first += STRIP) {
-        const long n = rows - first < STRIP ? rows - first : STRIP;
+/* Find each row's incoming message of the first round: a row of the tables or, as -1 - k, row k of `inbox`, where the means
+ * are computed that no table has. Returns their number. */
+static long NAME(first_messages)(const struct inference *args, const struct word_graph *graph, const int *words, const float *raw,
+                                 float *inbox, long *message) {
+    const long d = args->width, cached = args->message_gates && args->master && args->mean;
+    const float *master = args->master ? args->sent + args->master_row * d : 0, *bias = args->steps->mlp1_b;
+    long uncached = 0;
+    for (long v = 0, e = 0; v < graph->words; v++) {
+        const long from = e;
+        while (e < graph->edges && graph->target[e] == v) e++;
+        if (cached && (e == from || (e == from + 1 && raw[from] == 1))) {
+            *message++ = e == from ? args->master_row : words[graph->source[from]];
+            continue;
+        }
+        NAME(weighted_sum)(args->sent, d, words, graph->source + from, graph->weight + from, e - from, d, master,
+                           graph->master_weight[v], 1, bias, inbox + uncached * d);
+        *message++ = -1 - uncached++;
+    }
+    for (long g = 0; args->master && g < graph->graphs; words += graph->size[g++]) {
+        NAME(weighted_sum)(args->sent, d, words, 0, 0, graph->size[g], d, 0, 0, graph->word_weight[g], bias, inbox + uncached * d);
+        *message++ = -1 - uncached++;
+    }
+    return uncached;
+}
+
+static void NAME(prefetch)(const float *x, long n) {
+    for (long c = 0; c < n; c += 16) __builtin_prefetch(x + c);
+}
+
+/* The first round: states and most messages come from tables. */
+static void NAME(first_round)(const struct inference *args, const struct word_graph *graph, long begin, long rows, long *message,
+                              float *workspace, float *h) {
+    const long d = args->width, w_row = d % PANEL ? d : 0;
+    const int *words = args->words + args->node_start[begin];
+    const struct inference_step *step = args->steps;
+    const float *w = step->update, *v = w + 5 * d * d, *w2 = v + d * d;
+    float *inbox = workspace, *uncached = inbox + rows * d;
+    const long n_uncached = NAME(first_messages)(args, graph, words, args->weight + args->edge_start[begin], inbox, message);
+    float x[STRIP * WIDEST] __attribute__((aligned(64))), rzc[3 * STRIP * WIDEST] __attribute__((aligned(64)));
+    for (long at = 0; at < n_uncached; at += STRIP) {
+        const long n = n_uncached - at < STRIP ? n_uncached - at : STRIP;
+        const float *m = inbox + at * d;
+        if (step->mlp2_b) {
+            NAME(map)(m, d, n, d, w2, w_row, d, step->mlp2_b, 0, x, d, args->relu ? RELU : PLAIN);
+            m = x;
+        }
+        NAME(map)(m, d, n, d, w, 3 * w_row, 3 * d, step->bias, 0, uncached + at * 3 * d, 3 * d, PLAIN);
+    }
+    for (long at = 0; at < rows; at += STRIP) {
+        const long n = rows - at < STRIP ? rows - at : STRIP;
         for (long r = 0; r < n; r++) {
-            const long row = first + r, i = of->own ? of->own[row] : row, j = of->told ? of->told[row] : row;
-            const float *gates = of->gates + i * 2 * d;
-            const float *told = j < 0 ? of->rest_gates + (-1 - j) * 2 * d : of->told_gates + j * 2 * d;
-            if (of->own && of->told && row + AHEAD < rows) {
-                const long next = of->own[row + AHEAD], k = of->told[row + AHEAD];
-                for (long at = 0; at < d; at += 16) {
-                    __builtin_prefetch(of->states + next * d + at);
-                    __builtin_prefetch(of->gates + next * 2 * d + at);
-                    __builtin_prefetch(of->gates + next * 2 * d + d + at);
-                    if (k < 0) continue;
-                    __builtin_prefetch(of->told_new + k * d + at);
-                    __builtin_prefetch(of->told_gates + k * 2 * d + at);
-                    __builtin_prefetch(of->told_gates + k * 2 * d + d + at);
+            const long row = at + r, own = row < graph->words ? words[row] : args->master_row, m = message[row];
+            const float *state_gates = args->state_gates + own * 2 * d, *own_message = uncached + (-1 - m) * 3 * d;
+            const float *gates = m < 0 ? own_message : args->message_gates + m * 2 * d;
+            if (row + PREFETCH < rows) {
+                const long next = row + PREFETCH < graph->words ? words[row + PREFETCH] : args->master_row;
+                NAME(prefetch)(args->states + next * d, d);
+                NAME(prefetch)(args->state_gates + next * 2 * d, 2 * d);
+                if (message[row + PREFETCH] >= 0) {
+                    NAME(prefetch)(args->message_candidate + message[row + PREFETCH] * d, d);
+                    NAME(prefetch)(args->message_gates + message[row + PREFETCH] * 2 * d, 2 * d);
                 }
             }
-            memcpy(x + r * d, of->states + i * d, d * sizeof(float));
-            memcpy(c + r * d, j < 0 ? of->rest_new + (-1 - j) * d : of->told_new + j * d, d * sizeof(float));
-            for (long k = 0; k < 2 * d; k += V)
-                *(vec *)(g + r * 2 * d + k) = *(const vec *)(gates + k) + *(const vec *)(told + k);
+            memcpy(x + r * d, args->states + own * d, d * sizeof(float));
+            memcpy(rzc + (3 * r + 2) * d, m < 0 ? own_message + 2 * d : args->message_candidate + m * d, d * sizeof(float));
+            for (long c = 0; c < 2 * d; c += V)
+                *(vec *)(rzc + r * 3 * d + c) = *(const vec *)(state_gates + c) + *(const vec *)(gates + c);
         }
-        NAME(gate)(x, g, c, of->u, n, d, out + first * d);
+        NAME(gate)(x, d, rzc, v, w_row, 1, n, d, h + at * d);
     }
 }
 
-static inline float NAME(dot)(const float *x, const float *y, long width) {
-    vec sum = NAME(all)(0);
-    for (long c = 0; c < width; c += V) sum += *(const vec *)(x + c) * *(const vec *)(y + c);
-#if V == 16
-    return _mm512_reduce_add_ps((__m512)sum);
-#else
-    float total = 0;
-    for (int c = 0; c < V; c++) total += sum[c];
-    return total;
-#endif
-}
-
-static inline float NAME(score)(const float *aligned, const float *context, long width, int bounded) {
-    float score = NAME(dot)(aligned, context, width);
-    return bounded ? tanhf(score) : score;
-}
-
-/* Softmax of the scores of a group, and the weighted sum of its rows. */
-static void NAME(pool)(const float *h, long h_row, const float *score, long rows, long width, float *alpha, float *to) {
-    float top = -INFINITY;
-    double total = 0;
-    for (long r = 0; r < rows; r++) top = score[r] > top ? score[r] : top;
-    for (long r = 0; r < rows; r++) total += alpha[r] = expf(score[r] - top);
-    const float scale = rows ? (float)(1 / total) : 0;
-    for (long r = 0; r < rows; r++) alpha[r] *= scale;
-    for (long c = 0; c < width; c += V) {
-        vec sum = NAME(all)(0);
-        for (long r = 0; r < rows;) { /* block by block: long sums lose less */
-            vec part = NAME(all)(0);
-            for (long last = r + BLOCK < rows ? r + BLOCK : rows; r < last; r++)
-                part += alpha[r] * *(const vec *)(h + r * h_row + c);
-            sum += part;
-        }
-        *(vec *)(to + c) = sum;
+static void NAME(next_round)(const struct inference *args, const struct inference_step *step, const struct word_graph *graph,
+                             long rows, float *workspace, float *h) {
+    const long d = args->width;
+    float *x = h, *sent = workspace, *inbox = sent + rows * d;
+    if (step->before1) {
+        x = inbox + rows * d;
+        NAME(affine)(h, rows, d, step->before1, d, step->before1_b, 0, sent, RELU);
+        NAME(affine)(sent, rows, d, step->before2, d, step->before2_b, 0, x, PLAIN);
     }
+    NAME(affine)(x, rows, d, step->mlp1, d, 0, 0, sent, PLAIN);
+    struct word_graph mean = *graph;
+    mean.x = sent, mean.bias = step->mlp1_b, mean.y = inbox;
+    NAME(aggregate_words)(&mean, 0, graph->graphs, 0, 0);
+    NAME(update)(&(struct update){x, inbox, 0, step->mlp2_b, step->bias, 0, 0, 0, (float *)step->update, 0, 0, h, d, d, rows, d,
+                                  args->relu, 1}, 0, rows);
 }
 
-/* READOUT of equation 7: attention over rows start[g] .. start[g + 1] of each group, and their weighted sum. */
-static void NAME(attend)(const float *h, const long *start, long groups, long width, const float *align,
-                         const float *bias, const float *context, int bounded, float *alpha, float *pooled) {
-    float aligned[STRIP * WIDEST] __attribute__((aligned(64)));
-    const long rows = start[groups] - start[0];
-    for (long first = 0; first < rows; first += STRIP) {
-        const long n = rows - first < STRIP ? rows - first : STRIP;
-        NAME(affine)(h + first * width, n, width, align, width, bias, 0, aligned, TANH);
-        for (long r = 0; r < n; r++) alpha[first + r] = NAME(score)(aligned + r * width, context, width, bounded);
-    }
-    for (long g = 0; g < groups; g++) {
-        const long begin = start[g] - start[0];
-        float *weights = alpha + begin;
-        NAME(pool)(h + begin * width, width, weights, start[g + 1] - start[g], width, weights, pooled + g * width);
-    }
-}
-
-/* AGGREGATE's mean, with a bias and ReLU: what each word hears of its neighbours and its master, and each master of
- * its words. Rows: all words of the graphs, then a master for each where there are any. */
-static void NAME(aggregate)(const struct graphs *of, const float *x, long width, const float *bias, float *y) {
-    long begin = of->node_start[0], words = of->node_start[of->n] - begin;
-    for (long g = 0; g < of->n; g++) {
-        long first = of->node_start[g] - begin, last = of->node_start[g + 1] - begin;
-        const float *master = x + (words + g) * width;
-        long e = of->edge_start[g], end = of->edge_start[g + 1];
-        for (long v = first; v < last; v++) {
-            float *to = y + v * width, degree = of->master ? 1 : 0;
-            long from = e;
-            for (; e < end && of->target[e] == v - first; e++) degree += of->weight[e];
-            float share = !of->mean ? 1 : degree > 0 ? 1 / degree : 0;
-            for (long c = 0; c < width; c += V) {
-                vec sum = of->master ? *(const vec *)(master + c) : NAME(all)(0);
-                for (long k = from; k < e; k++)
-                    sum += of->weight[k] * *(const vec *)(x + (first + of->source[k]) * width + c);
-                *(vec *)(to + c) = NAME(activated)(sum * share + *(const vec *)(bias + c), RELU);
-            }
-        }
-        if (!of->master) continue;
-        float part = of->mean && last > first ? 1.0f / (last - first) : 1;
-        for (long c = 0; c < width; c += V) {
-            vec sum = NAME(all)(0);
-            for (long v = first; v < last;) {
-                vec some = NAME(all)(0);
-                for (long stop = v + BLOCK < last ? v + BLOCK : last; v < stop; v++)
-                    some += *(const vec *)(x + v * width + c);
-                sum += some;
-            }
-            *(vec *)(y + (words + g) * width + c) = NAME(activated)(sum * part + *(const vec *)(bias + c), RELU);
-        }
+/* Graphs begin .. end - 1: the output of each round's readout, concatenated, and its attention. */
+static void NAME(infer)(const struct inference *args, long begin, long end) {
+    const long d = args->width, at = args->node_start[begin], words = args->node_start[end] - at, groups = end - begin;
+    const long rows = args->master ? words + groups : words, each = args->master ? 2 * d : d, all = args->n_steps * each;
+    float *h = args->scratch, *pooled = h + rows * d, *mapped = pooled + groups * d, *workspace = mapped + groups * d;
+    long *message = (long *)(workspace + 4 * rows * d);
+    const struct word_graph graph = NAME(chunk_graph)(args, begin, end, (float *)(message + rows));
+    for (long t = 0; t < args->n_steps; t++) {
+        const struct inference_attention *attention = args->attention + t;
+        float *alpha = args->alpha + t * args->nodes + at, *to = args->read + begin * all + t * each;
+        if (t == 0) NAME(first_round)(args, &graph, begin, rows, message, workspace, h);
+        else NAME(next_round)(args, args->steps + t, &graph, rows, workspace, h);
+        NAME(attention)(&(struct attention){graph.size, h, 0, attention->align_b, attention->context, (float *)attention->align, 0,
+                                            alpha, alpha, pooled, d, words, groups, d, args->bounded}, 0, groups, 0);
+        if (attention->dense) NAME(affine)(pooled, groups, d, attention->dense, d, attention->dense_b, 0, mapped, RELU);
+        copy_rows(to, all, attention->dense ? mapped : pooled, d, groups, d);
+        if (args->master) copy_rows(to + d, all, h + words * d, d, groups, d);
     }
 }

@@ -1,7 +1,8 @@
-/* The inner loops of answering and of training on a CPU, each in few passes over memory.
+/* The C kernels: training (mpad/kernels/cpu) and inference (mpad/inference/fused.py) on a CPU, batches (mpad/graph/compiled.py)
+ * and tokenization (mpad/text/compiled.py).
  *
- * What `mpad.inference` and `mpad.ops.cpu` call where this was built. Rows are float32; widths are multiples
- * of 16 up to WIDEST. Nothing here allocates or fails.
+ * Rows are float32; widths are multiples of 16 up to WIDEST. Nothing here allocates memory or reports errors: Python checks
+ * the arguments.
  */
 #include <math.h>
 #include <stddef.h>
@@ -10,26 +11,81 @@
 #include <immintrin.h>
 #endif
 
-enum { PLAIN, RELU, TANH, SIGMOID };
-#define VERSION 17 /* of what stands here for callers: a library that was built before is not used */
-#define WIDEST 256
-#define STRIP 24  /* rows between two passes: they stay in the first-level cache */
-#define BLOCK 96  /* rows that are summed before their sum is added to others: whole strips, fewer than DEPTH */
-#define DEPTH 128 /* rows of weights that stay in the first-level cache, beside what they are multiplied with */
-#define PANEL 64  /* columns */
-#define AHEAD 6   /* rows that are fetched before they are needed */
-#define FEW 12288 /* numbers that are not worth a second thread */
+enum { PLAIN, RELU, TANH };
+#define VERSION 19 /* of the interface: Python does not load a library of another version */
+#define WIDEST 256         /* columns */
+#define STRIP 24           /* rows that layers pass to each other: they stay in the first-level cache */
+#define BLOCK 96           /* rows per partial sum: a multiple of STRIP, less than DEPTH */
+#define DEPTH 128          /* rows of weights that fit into the first-level cache along with their input */
+#define PANEL 64           /* columns */
+#define PREFETCH 6         /* rows between a prefetch and its use */
+#define PARALLEL_MIN 12288 /* numbers; fewer are not worth a second thread */
 
 static void copy_rows(float *to, long to_row, const float *from, long from_row, long rows, long width) {
     for (long r = 0; r < rows; r++) memcpy(to + r * to_row, from + r * from_row, width * sizeof(float));
 }
 
 #include "abi.h"
+
+/* Arguments of the layers, which only C fills in. */
+
+struct update { /* weights are (out, in); `w_t` has room for the transposes of W, U, V and W2, in this order */
+    const float *h, *x, *w2, *b2, *bias, *w, *u, *v;
+    float *w_t, *message, *rzc, *out; /* message and rzc, which the backward needs, may be NULL */
+    long h_row, x_row, rows, width, relu;
+    float half; /* see `gate` */
+};
+
+struct update_back { /* rows of x are contiguous; `grads` has `workspace` numbers per thread, thread 0's has the sum in the end */
+    const float *g, *h, *x, *message, *rzc, *w2, *w, *u, *v;
+    float *d_h, *d_x, *grads;
+    long g_row, h_row, rows, width, relu, before, workspace;
+};
+
+struct attention { /* a is (out, in), `w_t` has room for its transpose; y, which the backward needs, may be NULL */
+    const long *size;
+    const float *h, *a, *b, *v;
+    float *w_t, *y, *score, *alpha, *pooled;
+    long h_row, rows, groups, width, bounded;
+};
+
+struct attention_back { /* `grads` as in `update_back` */
+    const long *size;
+    const float *g, *h, *a, *v, *y, *score, *alpha;
+    float *d_h, *grads;
+    long g_row, h_row, rows, groups, width, bounded, workspace;
+};
+
+struct linear { /* y = x w^T + b [ReLU]; w is (out, in), `w_t` has room for its transpose */
+    const float *x, *w, *b;
+    float *w_t, *y;
+    long x_row, rows, n_in, n_out, relu;
+};
+
+struct linear_back { /* y: the output of the ReLU, or NULL; `grads` as in `update_back`; `accumulate`: add to d_x */
+    const float *g, *x, *y, *w;
+    float *d_x, *grads;
+    long g_row, x_row, rows, n_in, n_out, workspace, accumulate;
+};
+
+struct norm { /* mean and scale, 1 / sqrt(variance + eps): of the batch or running. `workspace`: 2 * width numbers per thread */
+    const float *x, *gamma, *beta, *before;
+    float *running_mean, *running_var, *mean, *scale, *workspace, *y;
+    long x_row, rows, width, relu, by_batch;
+    float momentum, eps;
+};
+
+struct norm_back { /* `grads`, per thread: gradients of gamma, then of beta; thread 0's has the sum in the end */
+    const float *g, *x, *gamma, *beta, *mean, *scale;
+    float *d_x, *grads;
+    long g_row, x_row, rows, width, relu;
+};
+
 #include "batch.h"
 #include "tokenize.h"
 #include "sentence_graph.h"
 
-/* What is worth it is compiled once for each kind of processor, in the vector extensions of GCC and Clang. */
+/* processor.h is compiled once for each kind of processor, with the vector extensions of GCC and Clang. */
 #if defined(__clang__)
 #define FOR_PROCESSOR(kind) _Pragma(kind)
 #define END_PROCESSOR _Pragma("clang attribute pop")
@@ -69,18 +125,18 @@ FOR_PROCESSOR(AVX2)
 #include "processor.h"
 END_PROCESSOR
 
-static int wide;
-#define PICK(f) (wide ? f##_512 : f##_256)
+static int has_avx512;
+#define PICK(f) (has_avx512 ? f##_512 : f##_256)
 
 static int processor_fits(void) {
     __builtin_cpu_init();
-    wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
-    return wide || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+    has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+    return has_avx512 || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
 }
 
-/* Numbers that are computed at once: which instructions of the processor are used. */
-int mpad_lanes(void) { return wide ? 16 : 8; }
-#else /* four numbers at once, which every 64-bit processor has instructions for (NEON, on ARM) */
+/* Numbers per vector register. */
+int mpad_lanes(void) { return has_avx512 ? 16 : 8; }
+#else /* four numbers per register, which every 64-bit processor has (NEON on ARM) */
 #define V 4
 #define TALL 6
 #define WIDE 4
@@ -93,30 +149,30 @@ static int processor_fits(void) { return 1; }
 int mpad_lanes(void) { return 4; }
 #endif
 
-/* Whether this processor can run what is here, and the caller knows it; asked once, before anything else. */
+/* Return 1 if the caller expects this version and the processor can run it. Call this first. */
 int mpad_ready(int version) {
     if (version != VERSION) return 0;
-    prepare_reading();
+    prepare_tokenizer();
     return processor_fits();
 }
 
-/* How large the compiler made each structure of abi.h. */
+/* The size of each structure of abi.h. */
 #define SIZE(name) {#name, sizeof(struct name)}
 const struct { const char *name; long size; } mpad_sizes[] = {
-    SIZE(combine), SIZE(graphs), SIZE(answer_step), SIZE(answer_read), SIZE(answers), SIZE(update),
-    SIZE(update_back), SIZE(mean), SIZE(attention), SIZE(attention_back), SIZE(linear), SIZE(linear_back),
-    SIZE(dropped), SIZE(gathered), SIZE(scattered), SIZE(norm), SIZE(norm_back), SIZE(numbers),
-    SIZE(adam), SIZE(among), SIZE(corpus), SIZE(batch), SIZE(shares), SIZE(words),
-    SIZE(graph), SIZE(round), SIZE(round_back), SIZE(normed), SIZE(normed_round), SIZE(normed_round_back),
-    SIZE(reading), SIZE(readouts), SIZE(readouts_back),
+    SIZE(inference_step), SIZE(inference_attention), SIZE(inference), SIZE(word_graph), SIZE(dropout), SIZE(gather),
+    SIZE(scatter), SIZE(sentence_graph), SIZE(corpus), SIZE(batch), SIZE(mean_weights), SIZE(words),
+    SIZE(graph), SIZE(round), SIZE(round_back), SIZE(batch_norm), SIZE(normed_round), SIZE(normed_round_back),
+    SIZE(readout_round), SIZE(readout), SIZE(readout_back),
     {0, 0}};
 
-/* Graphs first .. last - 1, as many at a time as `scratch` has workspace for, and at least one. */
-void mpad_answers(const struct answers *of, long first, long last) {
+/* Infer graphs first .. last - 1, in chunks that fit into `scratch`, of at least one graph. */
+void mpad_infer(const struct inference *args, long first, long last) {
     while (first < last) {
         long end = first + 1;
-        while (end < last && of->node_start[end + 1] - of->node_start[first] + end + 1 - first <= of->rows) end++;
-        PICK(answer)(of, first, end);
+        while (end < last && args->node_start[end + 1] - args->node_start[first] + end + 1 - first <= args->rows &&
+               args->edge_start[end + 1] - args->edge_start[first] <= args->edges)
+            end++;
+        PICK(infer)(args, first, end);
         first = end;
     }
 }
@@ -124,10 +180,10 @@ void mpad_answers(const struct answers *of, long first, long last) {
 #include "threads.h"
 
 static void transpose_part(void *data) {
-    const struct update *of = ((struct shared *)data)->of;
-    const long d = of->width, n_out[] = {3 * d, 2 * d, d, d};
-    const float *weights[] = {of->w, of->u, of->v, of->w2};
-    float *to = of->w_t;
+    const struct update *args = ((struct shared *)data)->args;
+    const long d = args->width, n_out[] = {3 * d, 2 * d, d, d};
+    const float *weights[] = {args->w, args->u, args->v, args->w2};
+    float *to = args->w_t;
     for (int k = 0; k < 4; to += n_out[k++] * d) {
         long first, last;
         if (!weights[k]) continue;
@@ -136,19 +192,19 @@ static void transpose_part(void *data) {
     }
 }
 
-SHARED_OUT(update, update, strips(of->rows), STRIP, of->rows)
-void mpad_update(const struct update *of, long threads) {
-    parallel(transpose_part, of, 8 * of->rows * of->width, threads);
-    parallel(update_part, of, 8 * of->rows * of->width, threads);
+PARALLEL_ROWS(update, update, strips(args->rows), STRIP, args->rows)
+static void run_update(const struct update *args, long threads) {
+    parallel(transpose_part, args, 8 * args->rows * args->width, threads);
+    parallel(update_part, args, 8 * args->rows * args->width, threads);
 }
 
-SHARED_OUT_ADDING(update_back, update_back, strips(of->rows), STRIP, of->rows, of->grads, of->workspace)
-void mpad_update_back(const struct update_back *of, long threads) {
-    const long d = of->width, team = parallel(update_back_part, of, 8 * of->rows * of->width, threads);
-    add_up(of->grads, 7 * d * d + 5 * d, of->workspace, team);
+PARALLEL_REDUCE(update_back, update_back, strips(args->rows), STRIP, args->rows, args->grads, args->workspace)
+static void run_update_back(const struct update_back *args, long threads) {
+    const long d = args->width, team = parallel(update_back_part, args, 8 * args->rows * args->width, threads);
+    reduce_grads(args->grads, 7 * d * d + 5 * d, args->workspace, team);
 }
 
-/* Groups are shared out by their rows: those that begin in a thread's part of the rows are its own. */
+/* A thread's groups: those that begin in its part of the rows. */
 static void groups_part(void *data, const long *size, long groups, long rows, long *first, long *last, long *row) {
     long begin, end;
     part(data, rows, &begin, &end);
@@ -159,117 +215,105 @@ static void groups_part(void *data, const long *size, long groups, long rows, lo
     for (long at = *row; *last < groups && (final || at < end); (*last)++) at += size[*last];
 }
 
-static void mean_part(void *data) {
-    const struct mean *of = ((struct shared *)data)->of;
-    long first, last, row, low = 0, high = of->edges;
-    groups_part(data, of->size, of->graphs, of->words, &first, &last, &row);
+static void aggregate_words_part(void *data) {
+    const struct word_graph *args = ((struct shared *)data)->args;
+    long first, last, row, low = 0, high = args->edges;
+    groups_part(data, args->size, args->graphs, args->words, &first, &last, &row);
     while (low < high) { /* the first edge into these rows */
         long middle = (low + high) / 2;
-        if (of->target[middle] < row) low = middle + 1;
+        if (args->target[middle] < row) low = middle + 1;
         else high = middle;
     }
-    PICK(mean)(of, first, last, row, low);
+    PICK(aggregate_words)(args, first, last, row, low);
 }
 
-void mpad_mean(const struct mean *of, long threads) { parallel(mean_part, of, of->words * of->width, threads); }
+static void run_aggregate_words(const struct word_graph *args, long threads) { parallel(aggregate_words_part, args, args->words * args->width, threads); }
 
 static void attention_part(void *data) {
-    const struct attention *of = ((struct shared *)data)->of;
+    const struct attention *args = ((struct shared *)data)->args;
     long first, last, row;
-    groups_part(data, of->size, of->groups, of->rows, &first, &last, &row);
-    PICK(attention)(of, first, last, row);
+    groups_part(data, args->size, args->groups, args->rows, &first, &last, &row);
+    PICK(attention)(args, first, last, row);
 }
 
-void mpad_attention(const struct attention *of, long threads) {
-    PICK(transpose)(of->a, of->width, of->width, 0, of->width, of->w_t);
-    parallel(attention_part, of, of->rows * of->width, threads);
+static void run_attention(const struct attention *args, long threads) {
+    PICK(transpose)(args->a, args->width, args->width, 0, args->width, args->w_t);
+    parallel(attention_part, args, args->rows * args->width, threads);
 }
 
 static void attention_back_part(void *data) {
-    const struct attention_back *of = ((struct shared *)data)->of;
+    const struct attention_back *args = ((struct shared *)data)->args;
     long first, last, row;
-    groups_part(data, of->size, of->groups, of->rows, &first, &last, &row);
-    PICK(attention_back)(of, first, last, row, of->grads + this_thread(data) * of->workspace);
+    groups_part(data, args->size, args->groups, args->rows, &first, &last, &row);
+    PICK(attention_back)(args, first, last, row, args->grads + this_thread(data) * args->workspace);
 }
 
-void mpad_attention_back(const struct attention_back *of, long threads) {
-    const long d = of->width, team = parallel(attention_back_part, of, of->rows * of->width, threads);
-    add_up(of->grads, d * d + 2 * d, of->workspace, team);
+static void run_attention_back(const struct attention_back *args, long threads) {
+    const long d = args->width, team = parallel(attention_back_part, args, args->rows * args->width, threads);
+    reduce_grads(args->grads, d * d + 2 * d, args->workspace, team);
 }
 
-SHARED_OUT(linear, linear, strips(of->rows), STRIP, of->rows)
-void mpad_linear(const struct linear *of, long threads) {
-    PICK(transpose)(of->w, of->n_out, of->n_in, 0, of->n_out, of->w_t);
-    parallel(linear_part, of, of->rows * of->n_in, threads);
+PARALLEL_ROWS(linear, linear, strips(args->rows), STRIP, args->rows)
+static void run_linear(const struct linear *args, long threads) {
+    PICK(transpose)(args->w, args->n_out, args->n_in, 0, args->n_out, args->w_t);
+    parallel(linear_part, args, args->rows * args->n_in, threads);
 }
 
-SHARED_OUT_ADDING(linear_back, linear_back, strips(of->rows), STRIP, of->rows, of->grads, of->workspace)
-void mpad_linear_back(const struct linear_back *of, long threads) {
-    const long team = parallel(linear_back_part, of, of->rows * of->n_in, threads);
-    add_up(of->grads, (of->n_in + 1) * of->n_out, of->workspace, team);
+PARALLEL_REDUCE(linear_back, linear_back, strips(args->rows), STRIP, args->rows, args->grads, args->workspace)
+static void run_linear_back(const struct linear_back *args, long threads) {
+    const long team = parallel(linear_back_part, args, args->rows * args->n_in, threads);
+    reduce_grads(args->grads, (args->n_in + 1) * args->n_out, args->workspace, team);
 }
 
-SHARED_OUT(embed, dropped, of->n, 1, of->n)
-void mpad_embed(const struct dropped *of, long threads) { parallel(embed_part, of, of->n * of->width, threads); }
+PARALLEL_ROWS(embed, dropout, args->n, 1, args->n)
+void mpad_embed(const struct dropout *args, long threads) { parallel(embed_part, args, args->n * args->width, threads); }
 
 static void drop_part(void *data) {
-    const struct dropped *of = ((struct shared *)data)->of;
+    const struct dropout *args = ((struct shared *)data)->args;
     long first, last;
-    part(data, (of->n + 7) / 8, &first, &last);
-    PICK(drop)(of, of->x + first * 8, first, least(last * 8, of->n) - first * 8, of->y + first * 8);
+    part(data, (args->n + 7) / 8, &first, &last);
+    PICK(drop)(args, args->x + first * 8, first, least(last * 8, args->n) - first * 8, args->y + first * 8);
 }
 
-void mpad_drop(const struct dropped *of, long threads) { parallel(drop_part, of, of->n, threads); }
+void mpad_drop(const struct dropout *args, long threads) { parallel(drop_part, args, args->n, threads); }
 
-SHARED_OUT(gather, gathered, of->rows, 1, of->rows)
-void mpad_gather(const struct gathered *of, long threads) { parallel(gather_part, of, of->rows * of->width, threads); }
+PARALLEL_ROWS(gather, gather, args->rows, 1, args->rows)
+void mpad_gather(const struct gather *args, long threads) { parallel(gather_part, args, args->rows * args->width, threads); }
 
-SHARED_OUT(scatter, scattered, of->width / 16, 16, of->width)
-void mpad_scatter(const struct scattered *of, long threads) { parallel(scatter_part, of, of->rows * of->width, threads); }
+PARALLEL_ROWS(scatter, scatter, args->width / 16, 16, args->width)
+void mpad_scatter(const struct scatter *args, long threads) { parallel(scatter_part, args, args->rows * args->width, threads); }
 
-static void adam_part(void *data) {
-    const struct adam *of = ((struct shared *)data)->of;
-    const struct numbers *final = of->parts + of->n - 1;
-    long first, last;
-    part(data, final->start + final->n, &first, &last);
-    PICK(adam)(of, first, last);
-}
-
-void mpad_adam(const struct adam *of, long threads) {
-    if (of->n) parallel(adam_part, of, of->parts[of->n - 1].start + of->parts[of->n - 1].n, threads);
-}
-
-SHARED_OUT_ADDING(norm_moments, norm, of->rows, 1, of->rows, of->workspace, 2 * of->width)
-SHARED_OUT(norm, norm, of->rows, 1, of->rows)
-/* A bias `before` the norm, which x lacks, moves the running mean and nothing else. */
-void mpad_norm(const struct norm *of, long threads) {
-    const long n = of->rows, d = of->width;
-    const long team = of->by_batch ? parallel(norm_moments_part, of, n * d, threads) : 0;
+PARALLEL_REDUCE(norm_moments, norm, args->rows, 1, args->rows, args->workspace, 2 * args->width)
+PARALLEL_ROWS(norm, norm, args->rows, 1, args->rows)
+/* A bias `before` the norm, which x lacks, affects the running mean alone. */
+static void run_norm(const struct norm *args, long threads) {
+    const long n = args->rows, d = args->width;
+    const long team = args->by_batch ? parallel(norm_moments_part, args, n * d, threads) : 0;
     for (long c = 0; c < d; c++) {
-        const float before = of->before ? of->before[c] : 0;
-        if (!of->by_batch) {
-            of->mean[c] = of->running_mean[c] - before, of->scale[c] = 1 / sqrtf(of->running_var[c] + of->eps);
+        const float before = args->before ? args->before[c] : 0;
+        if (!args->by_batch) {
+            args->mean[c] = args->running_mean[c] - before, args->scale[c] = 1 / sqrtf(args->running_var[c] + args->eps);
             continue;
         }
         double mean = 0, squares = 0;
-        for (long t = 0; t < team; t++) mean += of->workspace[t * 2 * d + c] * (double)(n * (t + 1) / team - n * t / team) / n;
+        for (long t = 0; t < team; t++) mean += args->workspace[t * 2 * d + c] * (double)(n * (t + 1) / team - n * t / team) / n;
         for (long t = 0; t < team; t++) {
-            const double apart = of->workspace[t * 2 * d + c] - mean;
-            squares += of->workspace[t * 2 * d + d + c] + apart * apart * (n * (t + 1) / team - n * t / team);
+            const double delta = args->workspace[t * 2 * d + c] - mean;
+            squares += args->workspace[t * 2 * d + d + c] + delta * delta * (n * (t + 1) / team - n * t / team);
         }
-        of->mean[c] = mean, of->scale[c] = 1 / sqrt(squares / n + of->eps);
-        of->running_mean[c] += of->momentum * (mean + before - of->running_mean[c]);
-        of->running_var[c] += of->momentum * (squares / (n - 1) - of->running_var[c]);
+        args->mean[c] = mean, args->scale[c] = 1 / sqrt(squares / n + args->eps);
+        args->running_mean[c] += args->momentum * (mean + before - args->running_mean[c]);
+        args->running_var[c] += args->momentum * (squares / (n - 1) - args->running_var[c]);
     }
-    parallel(norm_part, of, n * d, threads);
+    parallel(norm_part, args, n * d, threads);
 }
 
-SHARED_OUT_ADDING(norm_back_sums, norm_back, of->rows, 1, of->rows, of->grads, 2 * of->width)
-SHARED_OUT(norm_back, norm_back, of->rows, 1, of->rows)
-void mpad_norm_back(const struct norm_back *of, long threads) {
-    const long numbers = of->rows * of->width;
-    add_up(of->grads, 2 * of->width, 2 * of->width, parallel(norm_back_sums_part, of, numbers, threads));
-    parallel(norm_back_part, of, numbers, threads);
+PARALLEL_REDUCE(norm_back_sums, norm_back, args->rows, 1, args->rows, args->grads, 2 * args->width)
+PARALLEL_ROWS(norm_back, norm_back, args->rows, 1, args->rows)
+static void run_norm_back(const struct norm_back *args, long threads) {
+    const long numbers = args->rows * args->width;
+    reduce_grads(args->grads, 2 * args->width, 2 * args->width, parallel(norm_back_sums_part, args, numbers, threads));
+    parallel(norm_back_part, args, numbers, threads);
 }
 
 #include "message_round.h"

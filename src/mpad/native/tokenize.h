@@ -1,21 +1,21 @@
-/* Text -> numbers of words: Kim's tokenizer (text/tokenizer.py) and a table of words (text/vocabulary.py), in one pass. */
+/* Text -> word ids: Kim's tokenizer (mpad/text/tokenizer.py) and a word table (mpad/text/vocabulary.py) in one pass. */
 
-enum { APART, LETTER, ALONE, ESCAPED, DOCUMENT, SENTENCE };
+enum { SEPARATOR, LETTER, SINGLE, ESCAPED, DOCUMENT, SENTENCE };
 static unsigned char kind_of[256];
 static unsigned crc_of[256];
 
-static void prepare_reading(void) {
+static void prepare_tokenizer(void) {
     for (int c = 0; c < 256; c++) {
         unsigned crc = c;
         for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0xEDB88320u : crc >> 1;
         crc_of[c] = crc;
         const int letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '\'' || c == '`';
-        kind_of[c] = letter ? LETTER : c == ',' || c == '!' ? ALONE : c == '(' || c == ')' || c == '?' ? ESCAPED : APART;
+        kind_of[c] = letter ? LETTER : c == ',' || c == '!' ? SINGLE : c == '(' || c == ')' || c == '?' ? ESCAPED : SEPARATOR;
     }
     kind_of[0] = DOCUMENT, kind_of[1] = SENTENCE;
 }
 
-/* As zlib has it. */
+/* CRC-32 as in zlib. */
 static unsigned crc32_of(const unsigned char *word, long n) {
     unsigned crc = 0xFFFFFFFFu;
     for (long i = 0; i < n; i++) crc = crc_of[(crc ^ word[i]) & 255] ^ crc >> 8;
@@ -28,41 +28,41 @@ static unsigned hash_of(const unsigned char *word, long n) {
     return hash ^ hash >> 15;
 }
 
-/* The slot where a word is, or where it would be. */
-static long slot_of(const struct words *of, const unsigned char *word, long n, unsigned hash) {
-    long slot = hash & (of->n_slots - 1);
-    for (; of->slots[slot]; slot = (slot + 1) & (of->n_slots - 1)) {
-        const long k = of->slots[slot] - 1;
-        if (of->hash[k] == hash && of->start[k + 1] - of->start[k] == n && !memcmp(of->letters + of->start[k], word, n)) break;
+/* Find the slot of a word, or the empty slot where it belongs. */
+static long slot_of(const struct words *args, const unsigned char *word, long n, unsigned hash) {
+    long slot = hash & (args->n_slots - 1);
+    for (; args->slots[slot]; slot = (slot + 1) & (args->n_slots - 1)) {
+        const long k = args->slots[slot] - 1;
+        if (args->hash[k] == hash && args->start[k + 1] - args->start[k] == n && !memcmp(args->letters + args->start[k], word, n)) break;
     }
     return slot;
 }
 
-/* Put all words into the slots, which are empty; of a word that is there twice, the last one counts. */
-void mpad_index_words(const struct words *of) {
-    for (long k = 0; k < of->n; k++) {
-        const unsigned char *word = of->letters + of->start[k];
-        const long n = of->start[k + 1] - of->start[k];
-        of->hash[k] = hash_of(word, n);
-        of->slots[slot_of(of, word, n, of->hash[k])] = k + 1;
+/* Enter all words into empty slots; of a duplicate, the last one counts. */
+void mpad_index_words(const struct words *args) {
+    for (long k = 0; k < args->n; k++) {
+        const unsigned char *word = args->letters + args->start[k];
+        const long n = args->start[k + 1] - args->start[k];
+        args->hash[k] = hash_of(word, n);
+        args->slots[slot_of(args, word, n, args->hash[k])] = k + 1;
     }
 }
 
-/* The number of a word. One that is not there is added, or, with `spare` rows behind the known ones, gets one of those; -3
- * if there is no room. */
-static long number_of(struct words *of, const unsigned char *word, long n, long spare) {
+/* Return the id of a word. An unknown word is added or, with `spare` > 0, hashed to one of so many ids after the known
+ * ones; -3 if the table is full. */
+static long id_of(struct words *args, const unsigned char *word, long n, long spare) {
     const unsigned hash = hash_of(word, n);
-    const long slot = slot_of(of, word, n, hash);
-    if (of->slots[slot]) return of->slots[slot] - 1;
-    if (spare) return of->n + crc32_of(word, n) % spare;
-    if (of->n == of->capacity || of->start[of->n] + n > of->letters_capacity) return -3;
-    memcpy(of->letters + of->start[of->n], word, n);
-    of->hash[of->n] = hash, of->start[of->n + 1] = of->start[of->n] + n;
-    of->slots[slot] = ++of->n;
-    return of->n - 1;
+    const long slot = slot_of(args, word, n, hash);
+    if (args->slots[slot]) return args->slots[slot] - 1;
+    if (spare) return args->n + crc32_of(word, n) % spare;
+    if (args->n == args->capacity || args->start[args->n] + n > args->letters_capacity) return -3;
+    memcpy(args->letters + args->start[args->n], word, n);
+    args->hash[args->n] = hash, args->start[args->n + 1] = args->start[args->n] + n;
+    args->slots[slot] = ++args->n;
+    return args->n - 1;
 }
 
-/* Whether a new word begins here though no space stands before it: 's 've 're 'd 'll n't. */
+/* Return 1 if a suffix starts here that is a word of its own: 's 've 're 'd 'll n't. */
 static int splits(const unsigned char *at, const unsigned char *end) {
     const long left = end - at;
     if (*at == '\'' && left > 1)
@@ -71,10 +71,9 @@ static int splits(const unsigned char *at, const unsigned char *end) {
     return *at == 'n' && left > 2 && at[1] == '\'' && at[2] == 't';
 }
 
-/* Numbers of the words of a text; -1 where a document ends, -2 where a sentence does. Gives how many they are, and in `done`
- * how much of the text was read: less than all of it where there was no room for a new word. `word` has room for the
- * longest. */
-long mpad_read_words(struct words *of, const unsigned char *text, long n, int lower, long spare, unsigned char *word, int *to,
+/* Write the ids of the words of a text; -1 ends a document, -2 a sentence. Returns how many; `done` becomes the number of
+ * bytes read, fewer than n if the table is full. `word` has room for the longest word. */
+long mpad_read_words(struct words *args, const unsigned char *text, long n, int lower, long spare, unsigned char *word, int *to,
                      long *done) {
     const unsigned char *end = text + n, *at = text;
     long count = 0;
@@ -83,7 +82,7 @@ long mpad_read_words(struct words *of, const unsigned char *text, long n, int lo
         const unsigned char *begin = at;
         const int kind = kind_of[*at];
         long length = 0, number;
-        if (kind == APART) {
+        if (kind == SEPARATOR) {
             at++;
             continue;
         }
@@ -100,7 +99,7 @@ long mpad_read_words(struct words *of, const unsigned char *text, long n, int lo
             if (kind == ESCAPED) word[length++] = '\\';
             word[length++] = *at++;
         }
-        number = number_of(of, word, length, spare);
+        number = id_of(args, word, length, spare);
         if (number == -3) {
             *done = begin - text;
             break;
@@ -110,31 +109,31 @@ long mpad_read_words(struct words *of, const unsigned char *text, long n, int lo
     return count;
 }
 
-/* Numbers of the pieces of words, the longest first, end to end in `to`, and how many each word has: 0 where it cannot be put
- * together. A piece that goes on a word is looked up with `before` in front of it; `scratch` holds it and the longest word. */
-void mpad_word_pieces(const struct words *of, const unsigned char *letters, const long *start, long n,
+/* Split words into known pieces, longest match first: ids in `to`, and the number of pieces per word, 0 if a word cannot be
+ * split. A piece inside a word is looked up with the prefix `before`; `scratch` has room for it and the longest word. */
+void mpad_word_pieces(const struct words *args, const unsigned char *letters, const long *start, long n,
                       const unsigned char *before, long n_before, unsigned char *scratch, int *to, long *count) {
-    long made = 0;
+    long n_pieces = 0;
     memcpy(scratch, before, n_before);
     for (long k = 0; k < n; k++) {
         const unsigned char *at = letters + start[k], *end = letters + start[k + 1];
-        const long first = made;
+        const long first = n_pieces;
         while (at < end) {
-            const int goes_on = at > letters + start[k];
-            const unsigned char *piece = goes_on ? scratch : at, *last = end;
-            long found = 0;
-            if (goes_on) memcpy(scratch + n_before, at, end - at);
+            const int continues = at > letters + start[k];
+            const unsigned char *piece = continues ? scratch : at, *last = end;
+            long slot = 0;
+            if (continues) memcpy(scratch + n_before, at, end - at);
             for (; last > at; last--) {
-                if (last < end && (*last & 0xC0) == 0x80) continue; /* within a letter */
-                const long size = last - at + (goes_on ? n_before : 0);
-                if ((found = of->slots[slot_of(of, piece, size, hash_of(piece, size))])) break;
+                if (last < end && (*last & 0xC0) == 0x80) continue; /* inside a UTF-8 character */
+                const long size = last - at + (continues ? n_before : 0);
+                if ((slot = args->slots[slot_of(args, piece, size, hash_of(piece, size))])) break;
             }
-            if (!found) {
-                made = first;
+            if (!slot) {
+                n_pieces = first;
                 break;
             }
-            to[made++] = found - 1, at = last;
+            to[n_pieces++] = slot - 1, at = last;
         }
-        count[k] = made - first;
+        count[k] = n_pieces - first;
     }
 }

@@ -1,4 +1,4 @@
-"""SequenceClassifier: the rivals that read words in their order, as scikit-learn estimators."""
+"""SequenceClassifier: the baselines that read words in order, as scikit-learn estimators."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

@@ -89,7 +89,7 @@ def pad(flat: Tensor, length: Tensor, least: int = 1, longest: int | None = None
 
 
 def cut_sentences(corpus: EncodedCorpus, longest: int = LONGEST_SENTENCE) -> EncodedCorpus:
-    """The same corpus, sentences of more words than that cut into runs that are as equal as can be.
+    """Cut longer sentences of a corpus into runs of nearly equal length.
 
     Rows of a batch are as wide as its longest sentence, and text without full stops is one sentence.
     """

@@ -20,7 +20,7 @@ _Shape = TypeVar("_Shape", bound=tuple[int, ...])
 
 
 class GraphShape(NamedTuple):
-    """How much a batch of graphs has room for."""
+    """The capacity of a batch of graphs."""
 
     nodes: int
     edges: int

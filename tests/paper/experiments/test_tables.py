@@ -3,9 +3,9 @@ from dataclasses import replace
 from tests.paper.experiments.test_records import ONE
 
 from mpad.paper.experiments import tables
-from mpad.paper.experiments.margins import margins, reproduced
 from mpad.paper.experiments.summary import summarise
 from mpad.paper.experiments.table1 import count, counted
+from mpad.paper.experiments.tables import margins, reproduced
 
 ALL = [replace(ONE, seed=seed) for seed in range(5)]
 CLIQUE = [replace(one, model="mpad-clique", validation_accuracy=0.95, test_accuracy=0.7) for one in ALL]
@@ -87,7 +87,7 @@ def test_how_much_of_print_is_reproduced():
     near = replace(ONE, dataset="trec", test_accuracy=0.95)  # 0.6 below print: within a standard error of 500 questions
     rows = cells(reproduced(summarise([near, replace(near, model="mpad-path"), replace(ONE, model="mpad-clique")])))
     assert list(rows["MPAD, `authors`"].values())[1:] == ["40", "3", "1", "2", "1", "0"]
-    assert list(rows["rivals"].values())[2:] == ["0", "0", "0", "0", "0"]
+    assert list(rows["baselines"].values())[2:] == ["0", "0", "0", "0", "0"]
 
 
 def test_table_1_shows_differences_alone(small_data, tmp_path):

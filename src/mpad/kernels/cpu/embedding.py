@@ -1,6 +1,6 @@
 """Word vectors and dropout in C: each distinct word of a batch is read, dropped and mapped once.
 
-In a batch of 128 short documents about half of the nodes repeat a word, in long documents nearly all do.
+Half of the nodes in a batch of 128 short documents repeat a word, and nearly all in long ones.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _Mask = tuple[int, int]  # key and threshold; a threshold of 0 drops nothing
 
 
 def _mask(dropout: Dropout) -> _Mask:
-    """Return what the masks of this call are drawn from."""
+    """Return the key and threshold of the masks of this call."""
     if not dropout.training or not dropout.p:
         return 0, 0
     counter = dropout.next_counter()
@@ -96,21 +96,23 @@ class _Rows(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         (words,) = ctx.saved_tensors
-        given = _dropped_rows(gradients[0].contiguous(), words, True, *ctx.mask)
-        return given.new_zeros(ctx.shape).index_copy_(0, words, given), None, None, None
+        rows = _dropped_rows(gradients[0].contiguous(), words, True, *ctx.mask)
+        return rows.new_zeros(ctx.shape).index_copy_(0, words, rows), None, None, None
 
 
-def _dropped_rows(x: Tensor, words: Tensor, as_they_stand: bool, key: int, threshold: int) -> Tensor:
+def _dropped_rows(x: Tensor, words: Tensor, in_place: bool, key: int, threshold: int) -> Tensor:
     y = allocate(words.shape[0], x.shape[1])
-    shape = {"n": words.shape[0], "width": x.shape[1], "as_they_stand": as_they_stand}
-    call("embed", "dropped", x=x, which=words, y=y, **shape, key=key, dropped=threshold, scale=256 / (256 - threshold))
+    shape = {"n": words.shape[0], "width": x.shape[1], "in_place": in_place}
+    call(
+        "embed", "dropout", x=x, which=words, y=y, **shape, key=key, threshold=threshold, scale=256 / (256 - threshold)
+    )
     return y
 
 
 class _Mapped(torch.autograd.Function):
     """One or two linear maps of rows that repeat: distinct rows are mapped once, then gathered by `index`.
 
-    Gradients of the same row are added up before they meet the weights.
+    Gradients of the same row are summed before they are multiplied by the weights.
     """
 
     @staticmethod
@@ -118,7 +120,7 @@ class _Mapped(torch.autograd.Function):
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
         mapped = torch.mm(rows, weight.t(), out=allocate(rows.shape[0], weight.shape[0]))
         y = allocate(index.shape[0], weight.shape[0])
-        call("gather", "gathered", x=mapped, index=index, y=y, rows=len(index), n=len(rows), width=len(weight))
+        call("gather", "gather", x=mapped, index=index, y=y, rows=len(index), n=len(rows), width=len(weight))
         ctx.save_for_backward(rows, index, weight)
         ctx.width = weights[0].shape[0]
         slices: tuple[Tensor, ...] = y.split(ctx.width, dim=1)
@@ -133,7 +135,7 @@ class _Mapped(torch.autograd.Function):
         d_mapped = allocate(rows.shape[0], len(slices) * ctx.width)
         shape = {"rows": len(index), "n": len(rows), "width": d_mapped.shape[1], "slice": ctx.width}
         steps = {"first_row": first.stride(0), "second_row": second.stride(0)}
-        call("scatter", "scattered", first=first, second=second, index=index, y=d_mapped, **steps, **shape)
+        call("scatter", "scatter", first=first, second=second, index=index, y=d_mapped, **steps, **shape)
         d_rows = d_mapped @ weight if ctx.needs_input_grad[0] else None
         return d_rows, None, *(d_mapped.t() @ rows).split(ctx.width)
 
@@ -159,5 +161,5 @@ def _dropped(x: Tensor, key: int, threshold: int) -> Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
     scale = 256 / (256 - threshold)
-    call("drop", "dropped", x=x, y=y, n=x.numel(), width=1, as_they_stand=True, key=key, dropped=threshold, scale=scale)
+    call("drop", "dropout", x=x, y=y, n=x.numel(), width=1, in_place=True, key=key, threshold=threshold, scale=scale)
     return y

@@ -16,6 +16,7 @@ from mpad.model import BatchNorm, Graph, MessagePassing, SentenceGraph, WordGrap
 
 _MANY = 512  # rows; for fewer, merging W₂ into W costs more than it saves
 _CLIQUE, _PATH = range(2)
+_WEIGHTS = "weight", "master_weight", "word_weight"
 
 
 def message_round(module: MessagePassing, h: Tensor | WordRows, graph: Graph) -> Any:
@@ -57,7 +58,7 @@ def _takes_graph(graph: Graph) -> bool:
 
 
 def _check_rows(graph: Graph, h: Tensor | WordRows) -> None:
-    """C would read and write beyond other rows."""
+    """Check the number of rows: C would read and write outside of them."""
     rows = len(graph.owner) + (graph.n if isinstance(graph, WordGraph) and graph.master else 0)
     if len(h) != rows:
         raise ValueError(f"these graphs have {rows} rows (words, then master nodes; or sentences), not {len(h)}")
@@ -73,15 +74,15 @@ def mean_weights(graph: WordGraph) -> tuple[Tensor, Tensor, Tensor]:
         return known
     batch, n = graph.batch, len(graph.owner)
     weight = batch.weight.contiguous()
-    divided, share, part = weight, weight.new_ones(n), weight.new_ones(graph.n)
+    weights = weight, weight.new_ones(n), weight.new_ones(graph.n)
     if graph.mean:
-        divided = torch.empty_like(weight)
-        arrays = {"target": batch.target.contiguous(), "size": batch.size.contiguous(), "weight": weight}
+        weights = torch.empty_like(weight), *weights[1:]
+        arrays = {"target": batch.target.contiguous(), "size": batch.size.contiguous(), "raw": weight}
         counts = {"edges": len(weight), "words": n, "graphs": graph.n, "master": graph.master}
-        of = native.pack("shares", **arrays, divided=divided, share=share, part=part, **counts)
-        library().mpad_shares(ctypes.byref(of))
-    graph.__dict__["mean_weights"] = divided, share, part
-    return divided, share, part
+        args = native.pack("mean_weights", **arrays, **dict(zip(_WEIGHTS, weights, strict=True)), **counts)
+        library().mpad_mean_weights(ctypes.byref(args))
+    graph.__dict__["mean_weights"] = weights
+    return weights
 
 
 class _Edges:
@@ -93,15 +94,14 @@ class _Edges:
             self._arrays: tuple[Tensor, ...] = (graph.count.contiguous(),)
             kind = _PATH if graph.path else _CLIQUE
             shape = {"x_row": width, "documents": graph.n, "width": width, "kind": kind}
-            self.sentences = native.pack("among", size=self._arrays[0], **shape, mean=graph.mean)
+            self.sentences = native.pack("sentence_graph", size=self._arrays[0], **shape, mean=graph.mean)
             return
         batch = graph.batch
-        weight, share, part = mean_weights(graph)
         ends = batch.size.contiguous(), batch.source.contiguous(), batch.target.contiguous()
-        self._arrays = *ends, weight, share, part
-        arrays = dict(zip(("size", "source", "target", "weight", "share", "part"), self._arrays, strict=True))
+        self._arrays = *ends, *mean_weights(graph)
+        arrays = dict(zip(("size", "source", "target", *_WEIGHTS), self._arrays, strict=True))
         counts = {"words": len(graph.owner), "edges": len(batch.source), "graphs": graph.n}
-        self.words = native.pack("mean", **arrays, **counts, x_row=width, width=width, master=graph.master)
+        self.words = native.pack("word_graph", **arrays, **counts, x_row=width, width=width, master=graph.master)
 
     def in_c(self) -> Any:
         """Return the structure, to be copied into others."""
@@ -162,14 +162,16 @@ class _NormedRound(torch.autograd.Function):
         saved = allocate(9 * rows * width + (3 * width + 7) * width)
         memory = scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
         means = {"running_mean": running[0], "running_var": running[1]}
-        enter = native.pack("normed", gamma=m.before_gamma, beta=m.before_beta, before=m.before1_bias, **means)
+        before_norm = native.pack(
+            "batch_norm", gamma=m.before_gamma, beta=m.before_beta, before=m.before1_bias, **means
+        )
         means = {"running_mean": running[2], "running_var": running[3]}
-        send = native.pack("normed", gamma=m.gamma, beta=m.beta, before=m.b1, **means)
+        norm = native.pack("batch_norm", gamma=m.gamma, beta=m.beta, before=m.b1, **means)
         merge = rows >= _MANY
         call(
-            "normed_round", "normed_round", graph=edges.in_c(), enter=enter, send=send, h=h, entered=x,
-            v1=m.before1 if x is None else None, v2=m.before2, c2=m.before2_bias, w1=m.w1, w2=m.w2, b2=m.b2,
-            bias=m.bias, w=m.w, u=m.u, v=m.v, saved=saved, out=out, scratch=memory,
+            "normed_round", "normed_round", graph=edges.in_c(), before_norm=before_norm, norm=norm, h=h,
+            projected=x, v1=m.before1 if x is None else None, v2=m.before2, c2=m.before2_bias, w1=m.w1, w2=m.w2,
+            b2=m.b2, bias=m.bias, w=m.w, u=m.u, v=m.v, saved=saved, out=out, scratch=memory,
             h_row=0 if h is None else h.stride(0), rows=rows, width=width, merge=merge, by_batch=by_batch,
             momentum=momentum, eps=eps,
         )  # fmt: skip
@@ -188,12 +190,12 @@ class _NormedRound(torch.autograd.Function):
         sizes += [width, width, square, width, square, width, width, width, square, width]
         d_h, grads = allocate(rows, width), allocate(sum(sizes))
         memory = scratch(3 * rows * width + torch.get_num_threads() * _update_workspace(width))
-        enter = native.pack("normed", gamma=m.before_gamma, beta=m.before_beta)
-        send = native.pack("normed", gamma=m.gamma, beta=m.beta)
+        before_norm = native.pack("batch_norm", gamma=m.before_gamma, beta=m.before_beta)
+        norm = native.pack("batch_norm", gamma=m.gamma, beta=m.beta)
         call(
-            "normed_round_back", "normed_round_back", graph=ctx.edges.in_c(), enter=enter, send=send, g=g, h=h,
-            entered=x, v1=m.before1 if x is None else None, v2=m.before2, w1=m.w1, w2=m.w2, b2=m.b2, w=m.w, u=m.u,
-            v=m.v, saved=saved, d_h=d_h, grads=grads, scratch=memory, g_row=g.stride(0),
+            "normed_round_back", "normed_round_back", graph=ctx.edges.in_c(), before_norm=before_norm, norm=norm,
+            g=g, h=h, projected=x, v1=m.before1 if x is None else None, v2=m.before2, w1=m.w1, w2=m.w2, b2=m.b2,
+            w=m.w, u=m.u, v=m.v, saved=saved, d_h=d_h, grads=grads, scratch=memory, g_row=g.stride(0),
             h_row=0 if h is None else h.stride(0), rows=rows, width=width, merge=ctx.merge,
         )  # fmt: skip
         *of_gate, d_gamma, d_beta, d_w1, _, d_v2, d_c2, d_before_gamma, d_before_beta, d_v1, _ = grads.split(sizes)

@@ -58,9 +58,9 @@ class _Readout(torch.autograd.Function):
         columns = max(-(-width // native.PANEL) * native.PANEL, 2 * torch.get_num_threads())
         out, alpha = allocate(groups, width), torch.empty(of.rounds, of.n_words, dtype=torch.float32)
         *_, gamma, beta, dense, dense_bias = weights
-        norm = native.pack("normed", gamma=gamma, beta=beta, running_mean=of.running[0], running_var=of.running[1])
+        norm = native.pack("batch_norm", gamma=gamma, beta=beta, running_mean=of.running[0], running_var=of.running[1])
         call(
-            "readouts", "readouts", **_shape(of, groups, width), rounds=_rounds(of, states, weights, alpha), norm=norm,
+            "readout", "readout", **_shape(of, groups, width), rounds=_rounds(of, states, weights, alpha), norm=norm,
             dense=dense, dense_b=dense_bias, saved=saved, out=out, scratch=scratch(columns * max(every, width)),
             by_batch=of.by_batch, momentum=of.momentum, eps=of.eps,
         )  # fmt: skip
@@ -86,9 +86,10 @@ class _Readout(torch.autograd.Function):
         d_states = [allocate(h.shape[0], width) for h in states]
         *_, gamma, beta, dense, _ = weights
         call(
-            "readouts_back", "readouts_back", **_shape(of, groups, width),
-            rounds=_rounds(of, states, weights, alpha, d_states), norm=native.pack("normed", gamma=gamma, beta=beta),
-            g=g, dense=dense, out=out, saved=saved, grads=grads, scratch=memory, g_row=g.stride(0),
+            "readout_back", "readout_back", **_shape(of, groups, width),
+            rounds=_rounds(of, states, weights, alpha, d_states),
+            norm=native.pack("batch_norm", gamma=gamma, beta=beta), g=g, dense=dense, out=out, saved=saved, grads=grads,
+            scratch=memory, g_row=g.stride(0),
         )  # fmt: skip
         d_dense, d_bias, d_gamma, d_beta, *parts = grads.split(sizes)
         d_weights: list[Tensor | None] = []
@@ -106,7 +107,7 @@ class _Readout(torch.autograd.Function):
 
 
 def _shape(of: _Options, groups: int, width: int) -> dict[str, Any]:
-    numbers = {"n": of.rounds, "words": of.n_words, "behind": of.skip, "groups": groups, "width": width}
+    numbers = {"n": of.rounds, "words": of.n_words, "master": of.skip, "groups": groups, "width": width}
     return {"size": of.size, **numbers, "bounded": of.bounded}
 
 
@@ -122,9 +123,9 @@ def _rounds(
     alpha: Tensor,
     d_states: Sequence[Tensor | None] | None = None,
 ) -> "Array[Structure]":
-    rounds = (native.structures["reading"] * of.rounds)()
+    rounds = (native.structures["readout_round"] * of.rounds)()
     gradients = d_states or [None] * of.rounds
     for t, (h, d_h, w) in enumerate(zip(states, gradients, _each(of, weights), strict=True)):
         maps = dict(zip(("a", "b", "v", "dense", "dense_b"), w, strict=True))
-        rounds[t] = native.pack("reading", h=h, **maps, alpha=alpha[t], d_h=d_h, h_row=h.stride(0))
+        rounds[t] = native.pack("readout_round", h=h, **maps, alpha=alpha[t], d_h=d_h, h_row=h.stride(0))
     return rounds

@@ -1,4 +1,4 @@
-"""Memory that a training step cuts up and the next one uses again: fresh memory costs a fault a page."""
+"""Memory that training steps reuse: new memory costs a page fault per page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ def _new(*shape: int) -> Tensor:
 
 
 class _Workspace(local):
-    """Each thread has its own: models may be trained in several at once."""
+    """The memory of one thread; several threads may train at once."""
 
     def __init__(self) -> None:
         self.current: Tensor | None = None  # while a step lasts
@@ -44,14 +44,14 @@ def allocate(*shape: int) -> Tensor:
 
 
 def scratch(n: int) -> Tensor:
-    """Memory for n numbers, until the next kernel asks for some."""
+    """Return memory for n numbers, valid until the next call."""
     if _workspace.scratch.shape[0] < n:
         _workspace.scratch = _new(n)
     return _workspace.scratch[:n]
 
 
 def markers(n: int) -> Tensor:
-    """N integers, all -1; whoever writes there puts -1 back."""
+    """Return n integers, all -1; the caller restores them to -1."""
     if len(_workspace.markers) < n:
         _workspace.markers = torch.full((n,), -1, dtype=torch.int32, device="cpu")
     return _workspace.markers
@@ -59,7 +59,7 @@ def markers(n: int) -> Tensor:
 
 @contextmanager
 def one_step() -> Iterator[None]:
-    """While this lasts, `allocate` cuts up memory that is used again; its tensors must not be held any longer."""
+    """Let `allocate` reuse memory inside this context; its tensors must not outlive it."""
     if _workspace.used > len(_workspace.memory):
         _workspace.memory = _new(0)  # first give back what was too small
         _workspace.memory = _new(_workspace.used)
@@ -71,6 +71,6 @@ def one_step() -> Iterator[None]:
 
 
 def release() -> None:
-    """Give the memory back."""
+    """Free the memory."""
     _workspace.memory, _workspace.scratch, _workspace.used = _new(0), _new(0), 0
     _workspace.markers = torch.empty(0, dtype=torch.int32, device="cpu")

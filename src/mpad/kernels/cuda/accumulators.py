@@ -1,6 +1,6 @@
-"""Memory that kernels add up into, cleared once a step instead of once a kernel.
+"""Memory that kernels accumulate into, cleared once per step instead of once per kernel.
 
-It belongs to a stream: the derivative of a step runs in a thread of autograd's, but on the stream of the step itself.
+It belongs to a stream: the backward of a step runs in a thread of autograd's, but on the stream of the step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class Accumulators:
         self._used = 0  # numbers, beyond the memory there is too: what the next step should have
 
     def take(self, like: Tensor, shape: Sequence[int]) -> Tensor:
-        """A tensor of zeros on the same device."""
+        """Return a tensor of zeros on the same device."""
         size, start = prod(shape), self._used
         self._used += -(-size // _ALIGN) * _ALIGN
         if self._memory is None or self._used > len(self._memory):
@@ -30,7 +30,7 @@ class Accumulators:
 
     @contextmanager
     def cleared(self, on: torch.device) -> Iterator[None]:
-        """While this lasts, kernels on this stream cut up one cleared tensor, as large as the last step needed."""
+        """Let kernels on this stream share one cleared tensor, as large as the last step needed."""
         stream = _stream(on)
         self._memory, self._used = torch.zeros(self._used, device=on), 0
         _of_stream[stream] = self
@@ -49,6 +49,6 @@ def _stream(device: torch.device) -> int:
 
 
 def zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
-    """A tensor of zeros on the same device, out of the current stream's memory where it has some."""
+    """Return a tensor of zeros on the same device, from the current stream's memory if it has any."""
     result = _of_stream.get(_stream(like.device)) if _of_stream else None
     return like.new_zeros(shape) if result is None else result.take(like, shape)

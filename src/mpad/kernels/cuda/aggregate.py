@@ -87,7 +87,7 @@ def _aggregate(
 
 
 def aggregate(x: Tensor, graph: StaticWordGraph) -> Tensor:
-    """D⁻¹ A x over the graphs of words of a static batch: (models, rows, width) → the same."""
+    """Return D⁻¹ A x over the graphs of words of a static batch: (models, rows, width) → the same."""
     return _Aggregate.apply(x, graph)  # type: ignore[no-any-return]
 
 
@@ -104,7 +104,7 @@ class _Aggregate(torch.autograd.Function):
 
 
 def run(x: Tensor, graph: StaticWordGraph, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
-    """D⁻¹ A x, or with a bias ReLU(D⁻¹ A x + b), or (D⁻¹ A)ᵀ x: (models, rows, width) → the same."""
+    """Return D⁻¹ A x, or with a bias ReLU(D⁻¹ A x + b), or (D⁻¹ A)ᵀ x: (models, rows, width) → the same."""
     x = x if x.stride(-1) == 1 else x.contiguous()
     models, rows, width = x.shape
     n, g = graph.node.shape[1], graph.base.shape[1]

@@ -20,7 +20,7 @@ def _sums(
     x, mask, shift, before, before_slab, sums, rows,
     BEFORE: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Σ, Σ² of x − shift over the rows that count, and their number: (models, 3, width)."""
+    """Sum x − shift and its squares over the rows that count, and count them: (models, 3, width)."""
     model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]
@@ -35,7 +35,7 @@ def _sums(
 
 @triton.jit
 def _running(running_mean, before, before_slab, model, column, BEFORE: tl.constexpr, D: tl.constexpr):
-    """The running mean, less the bias that the input lacks."""
+    """Return the running mean without the bias that the input lacks."""
     mean = tl.load(running_mean + model * D + column, column < D, 0.0)
     if BEFORE:
         mean -= tl.load(before + model * before_slab + column, column < D, 0.0)
@@ -46,7 +46,7 @@ def _running(running_mean, before, before_slab, model, column, BEFORE: tl.conste
 def _statistics(
     sums, running_mean, running_var, before, before_slab, model, column, eps, BEFORE: tl.constexpr, D: tl.constexpr
 ):
-    """Mean and 1/√(var + ε) to normalise by, the batch's unbiased variance, and whether it has one."""
+    """Return mean and 1/√(var + ε) for normalization, the batch's unbiased variance, and whether it has one."""
     at = sums + model * 3 * D + column
     inside = column < D
     n = tl.maximum(tl.load(at + 2 * D, inside, 1.0), 1.0)
@@ -93,7 +93,7 @@ def _normalise(
 def _gradient_sums(
     g, x, y, saved, sums, rows, RELU: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):
-    """Σ g and Σ g · x̂ over all rows (those that do not count have no gradient): (models, 2, width)."""
+    """Sum g and g · x̂ over all rows (padding has no gradient): (models, 2, width)."""
     model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]

@@ -1,4 +1,4 @@
-"""Word vectors of a static batch, and dropout with the masks of `mpad.dropout`, drawn where they are used."""
+"""Word vectors of a static batch, and dropout with the masks of `mpad.dropout`, drawn inside the kernels."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ _ROWS = 8
 
 
 class DropoutState(NamedTuple):
-    """What masks are drawn from; None where nothing is dropped."""
+    """The state of the random generator for one mask; None without dropout."""
 
     seeds: Tensor | None  # (models,) int64
     steps: Tensor | None  # (models,) int64
@@ -52,7 +52,7 @@ class WordRows(NamedTuple):
 
 @triton.jit
 def _key(seeds, steps, model, LAYER: tl.constexpr):
-    """The key of a model's mask: 64 bits."""
+    """Return the key of a model's mask: 64 bits."""
     seed = tl.load(seeds + model).to(tl.uint64) * 0x9E3779B97F4A7C15
     key = seed + tl.load(steps + model).to(tl.uint64) * 0xBF58476D1CE4E5B9 + LAYER
     return key ^ (key >> 29)
@@ -60,7 +60,7 @@ def _key(seeds, steps, model, LAYER: tl.constexpr):
 
 @triton.jit
 def _kept(key, threshold, eights, N: tl.constexpr):
-    """1 / (1 − p) where an element stays, else 0: eight for each counter, by the bytes of SplitMix64: N in all."""
+    """Return 1 / (1 − p) for an element that is kept, else 0: (N,), eight per counter, from the bytes of SplitMix64."""
     z = key + eights.to(tl.uint64) * 0x9E3779B97F4A7C15
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB
@@ -72,7 +72,7 @@ def _kept(key, threshold, eights, N: tl.constexpr):
 
 @triton.jit
 def _kept_rows(key, threshold, row, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):
-    """The same for rows of D elements, by the rows' numbers: (ROWS, BLOCK)."""
+    """Return the same for rows of D elements, by row index: (ROWS, BLOCK)."""
     eights = row[:, None] * ((D + 7) // 8) + tl.arange(0, BLOCK // 8)[None, :]
     kept = _kept(key, threshold, tl.reshape(eights, (ROWS * BLOCK // 8,)), ROWS * BLOCK)
     return tl.reshape(kept, (ROWS, BLOCK))
@@ -123,7 +123,7 @@ def _dropout(x, out, seeds, steps, thresholds, n, LAYER: tl.constexpr, BLOCK: tl
 
 
 class _Embedding(torch.autograd.Function):
-    """H⁰: word vectors, dropped out, then zero rows for the masters: (models, words + masters, vector_width)."""
+    """H⁰: word vectors after dropout, then zero rows for the masters: (models, words + masters, vector_width)."""
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, words: WordRows) -> Tensor:
@@ -162,12 +162,12 @@ def _mask(instead: Tensor, state: DropoutState) -> tuple[Any, ...]:
 
 
 def _layer(state: DropoutState) -> int:
-    """What the layer adds to the key."""
+    """Return the layer's part of the key."""
     return (state.layer * SECOND) & ALL_BITS
 
 
 def dropout(x: Tensor, module: Dropout) -> Tensor:
-    """Apply a layer's dropout to x; of several models, (models, ...)."""
+    """Apply a layer's dropout to x; with several models, (models, ...)."""
     state = DropoutState.of(module)
     return x if state.seeds is None else _Dropout.apply(x, state)
 

@@ -1,4 +1,4 @@
-"""A node takes in its message, in one kernel each way: six products and what stands between them.
+"""The gated update, in one kernel each way: six products and the element-wise operations between them.
 
 A program holds some rows in registers and reads the weights, which all programs share, from the cache. The map that
 ends the message's MLP can run in front: then messages are written once and never read forwards.
@@ -35,20 +35,20 @@ def tanh(x):
 
 @triton.jit
 def weight(w, first, D: tl.constexpr, BLOCK: tl.constexpr):
-    """Rows first … first + D − 1 of a weight, whose rows lie end to end: (out, in)."""
+    """Load rows first … first + D − 1 of a weight with contiguous rows: (out, in)."""
     o, i = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
     return tl.load(w + (first + o) * D + i, (o < D) & (i < D), 0.0)
 
 
 @triton.jit
 def product(x, w, onto, PRECISION: tl.constexpr):
-    """X Wᵀ, added to `onto`."""
+    """Add X Wᵀ to `onto`."""
     return tl.dot(x, tl.trans(w), onto, input_precision=PRECISION)
 
 
 @triton.jit
 def product_back(g, w, onto, PRECISION: tl.constexpr):
-    """G W, added to `onto`."""
+    """Add G W to `onto`."""
     return tl.dot(g, w, onto, input_precision=PRECISION)
 
 
@@ -163,7 +163,7 @@ class _GatedUpdate(torch.autograd.Function):
 
 
 def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> tuple[Tensor, wide_gate.Saved]:
-    """H', and what the derivative needs."""
+    """Return H' and the tensors that the backward needs."""
     if h.shape[-1] > WIDEST:
         return wide_gate.update_forward(h, x, weights, relu)
     rows, width = h.shape[-2:]
@@ -183,9 +183,9 @@ def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> 
 def update_backward(
     g: Tensor, h: Tensor, x: Tensor, saved: wide_gate.Saved, weights: UpdateWeights, relu: bool, before: bool = False
 ) -> tuple[Tensor, Tensor, tuple[Tensor | None, ...], Tensor | None]:
-    """Gradients of H; of X; of the weights; of a bias before X.
+    """Return the gradients of H, X, the weights, and a bias before X.
 
-    `before`: X is ReLU(· + b); its gradient is that of what stands in the brackets, and the last is b's.
+    `before`: X is ReLU(· + b); the gradient is that of the ReLU's input, and the last one is b's.
     """
     g = g if g.stride(-1) == 1 else g.contiguous()
     if h.shape[-1] > WIDEST:
@@ -208,5 +208,5 @@ def update_backward(
 
 
 def precision() -> str:
-    """How products round their factors."""
+    """Return the precision of products."""
     return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"

@@ -1,4 +1,4 @@
-"""The gradients of all the weights of an update at once: sums over thousands of rows, cut up over the whole GPU.
+"""Gradients of all weights of an update at once: sums over thousands of rows, split across the GPU.
 
 Seven tiles a model: what belongs to R, Z and C against messages, to R and Z against states, to C against R ⊙ H, and
 the message against what it was made of. One launch keeps the GPU busy with few pieces of each, and few additions that
@@ -55,9 +55,9 @@ def _gradients(
 def gate_weight_gradients(
     d_rzc: Tensor, d_m: Tensor, m: Tensor, h: Tensor, reset_h: Tensor, x: Tensor | None
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, Tensor | None]]:
-    """Gradients of the biases, W, the gates' U and U; of W₂ and b₂ where the message was made of X.
+    """Return the gradients of the biases, W, the gates' U and U, and of W₂ and b₂ if the update has them.
 
-    Where lower precision was allowed, factors are rounded to bfloat16: tensor cores transpose it on the way.
+    If lower precision is allowed, factors are rounded to bfloat16: tensor cores transpose it on the way.
     """
     rows, width = h.shape[-2:]
     models, parts, block = h.shape[0] if h.ndim == 3 else 1, 6 if x is None else 7, power_of_two(width)

@@ -1,4 +1,4 @@
-"""Triton kernels that can be compiled side by side: where none was ever compiled, one waits for the slowest alone."""
+"""Triton kernels that can be compiled in parallel."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ _MOST = 16  # threads
 
 
 class Kernel:
-    """A launched kernel: `kernel[grid](…)`, as `triton.jit` has it."""
+    """A Triton kernel, launched as `kernel[grid](…)`."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -46,15 +46,15 @@ _of_stream: dict[int, _Compiling] = {}
 
 
 def kernel(**options: Any) -> Callable[[Any], Kernel]:
-    """Make a function a kernel that can be launched; `options` are those of `triton.jit`."""
+    """Turn a function into a kernel; `options` are those of `triton.jit`."""
     return lambda function: Kernel(triton.jit(**options)(function))
 
 
 @contextmanager
 def compile_ahead() -> Iterator[None]:
-    """While this lasts, kernels on the current stream are compiled, many at a time, and not launched.
+    """Compile kernels on the current stream, many at a time, instead of launching them.
 
-    What a step computes meanwhile is garbage; it only tells which kernels it will launch.
+    The results of such a step are garbage; it only records which kernels to compile.
     """
     stream = torch.cuda.current_stream().cuda_stream
     with ThreadPoolExecutor(min(_MOST, os.cpu_count() or 1)) as pool:

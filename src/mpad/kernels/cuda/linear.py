@@ -1,4 +1,4 @@
-"""Linear maps of stacked models: the gradient of their weights is a sum over thousands of rows, cut up over the GPU."""
+"""Linear maps of stacked models; the gradient of their weights sums thousands of rows, split across the GPU."""
 
 from typing import Any
 
@@ -47,9 +47,9 @@ def _weight_gradient(
 
 
 def weight_gradient(g: Tensor, x: Tensor, bias: bool) -> tuple[Tensor, Tensor | None]:
-    """Gᵀ X and the column sums of G: (models, rows, out), (models, rows, in) → (models, out, in), (models, out).
+    """Return Gᵀ X and the column sums of G: (models, rows, out), (models, rows, in) → (models, out, in), (models, out).
 
-    Where lower precision was allowed, factors are rounded to bfloat16: tensor cores transpose it on the way.
+    If lower precision is allowed, factors are rounded to bfloat16: tensor cores transpose it on the way.
     """
     models, rows, n_out = g.shape
     n_in = x.shape[2]
@@ -69,7 +69,7 @@ def weight_gradient(g: Tensor, x: Tensor, bias: bool) -> tuple[Tensor, Tensor | 
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """X Wᵀ + b of each model: (models, rows, in), (models, out, in), (models, out) → (models, rows, out)."""
+    """Return X Wᵀ + b per model: (models, rows, in), (models, out, in), (models, out) → (models, rows, out)."""
     return _Linear.apply(x, weight, bias)  # type: ignore[no-any-return]
 
 

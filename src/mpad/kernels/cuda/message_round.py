@@ -1,4 +1,4 @@
-"""A round of messages of the paper's kind: a mean with its ReLU in one kernel, the update in another."""
+"""The paper's round of message passing: mean and ReLU in one kernel, the update in another."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from mpad.kernels.weights import UpdateWeights
 
 
 def message_round(x: Tensor, h: Tensor, graph: StaticWordGraph, b1: Tensor, update: UpdateWeights) -> Tensor:
-    """X = H W₁, H → H' over graphs of words, without norms: (models, rows, width) each."""
+    """Return H' from X = H W₁ and H over graphs of words, without norms: (models, rows, width) each."""
     return _Round.apply(x, h, graph, b1, *update)  # type: ignore[no-any-return]
 
 
 class _Round(torch.autograd.Function):
-    """H W₁, H → H'. The derivative of the mean's ReLU and bias is taken in the update's kernel."""
+    """H W₁, H → H'. The update's kernel computes the backward of the mean's ReLU and bias."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, h: Tensor, graph: StaticWordGraph, b1: Tensor, *update: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""MPAD over static batches of several stacked models, put together from Triton kernels.
+"""MPAD over static batches of several stacked models, composed of Triton kernels.
 
 The same network as `mpad.model`: every weight has a leading axis, one entry per model, and rows are
 (models, rows, width). The last document of each model is a dummy that owns the padding.

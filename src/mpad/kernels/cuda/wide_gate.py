@@ -1,6 +1,6 @@
-"""A node takes in its message, for rows too wide for one kernel: cuBLAS's products, the rest in place.
+"""The gated update for rows too wide for one kernel: products by cuBLAS, the rest in place.
 
-The derivative is written out, so that sums over rows go through `weight_gradient` and few tensors are written.
+The backward is explicit, so that sums over rows use `weight_gradient` and few tensors are written.
 """
 
 import torch
@@ -13,7 +13,7 @@ Saved = tuple[Tensor, Tensor, Tensor]  # M; R, Z, C side by side; R ⊙ H
 
 
 def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> tuple[Tensor, Saved]:
-    """H', and what the derivative needs."""
+    """Return H' and the tensors that the backward needs."""
     m, width = x, h.shape[-1]
     if weights.w2 is not None and weights.b2 is not None:
         m = (x @ weights.w2.mT).add_(weights.b2.unsqueeze(-2))
@@ -30,7 +30,7 @@ def update_forward(h: Tensor, x: Tensor, weights: UpdateWeights, relu: bool) -> 
 def update_backward(
     g: Tensor, h: Tensor, x: Tensor, saved: Saved, weights: UpdateWeights, relu: bool, before: bool
 ) -> tuple[Tensor, Tensor, tuple[Tensor | None, ...], Tensor | None]:
-    """Gradients of H; of X; of the weights; of a bias before X, where X is ReLU(· + b)."""
+    """Return the gradients of H, X, the weights, and a bias before X, if X is ReLU(· + b)."""
     m, rzc, reset_h = saved
     width = h.shape[-1]
     r, z, c = rzc.chunk(3, dim=-1)

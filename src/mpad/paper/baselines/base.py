@@ -1,4 +1,4 @@
-"""What estimators without a network of ours have in common: scikit-learn's contract, and a folder one can read."""
+"""The base of baselines that are not networks of this package: scikit-learn's contract and a model folder."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -54,7 +54,7 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     @abstractmethod
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
-        """What was learnt: arrays, and what JSON can hold; files of its own go to the folder."""
+        """Return the learned arrays and JSON values; files of its own go to the folder."""
 
     @abstractmethod
     def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:

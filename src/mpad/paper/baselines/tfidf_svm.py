@@ -36,7 +36,7 @@ def tfidf_svm_config() -> dict[str, Any]:
 
 
 class TfidfSVM(PlainClassifier):
-    """What every accuracy is printed beside (`tfidf_svm`), with a folder of its own."""
+    """The reference baseline (`tfidf_svm`) with a model folder."""
 
     kind = "tfidf-svm"
     many_labels = True

@@ -1,4 +1,4 @@
-"""What a dataset is."""
+"""The type of a dataset."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Dataset:
 
     @property
     def cross_validated(self) -> bool:
-        """Whether there is no test part, and folds are cut instead."""
+        """Return whether the dataset has no test part and is cross-validated."""
         return not len(self.test)
 
     @property

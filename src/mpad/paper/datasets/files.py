@@ -22,7 +22,7 @@ _ENDINGS = (".tsv", ".tsv.xz", ".tsv.gz")
 
 
 def data_folders() -> list[Path]:
-    """Where datasets are looked for, in order; imported ones are written to the first."""
+    """Return the folders that are searched for datasets, in order; imports are written to the first."""
     cache = cache_folder()
     named = os.environ.get("MPAD_DATA")
     return [Path(named).expanduser(), cache] if named else [cache]

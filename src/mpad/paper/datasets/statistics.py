@@ -1,4 +1,4 @@
-"""What a dataset looks like: the columns of the paper's Table 1, and what can make its numbers too good or too bad.
+"""Statistics of a dataset: the columns of the paper's Table 1, and duplicates that bias its scores.
 
 Texts count as the same where their words are the same after Kim's cleaning, lower-cased.
 """
@@ -68,7 +68,7 @@ def text_groups(documents: Documents) -> list[int]:
 
 
 def _keys(texts: Sequence[str]) -> tuple[list[bytes], np.ndarray]:
-    """What makes a text the same as another, and its length in words."""
+    """Return the key by which texts are compared, and the length in words."""
     _, corpus = learn_vocabulary(texts, KimTokenizer())
     starts = _document_starts(corpus)
     flat = corpus.ids.tobytes()

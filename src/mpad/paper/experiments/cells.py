@@ -1,4 +1,4 @@
-"""What tables and figures are made of: cells by name, their titles, rows as Markdown."""
+"""The cells of tables and figures: lookup, titles, Markdown."""
 
 from collections.abc import Sequence
 
@@ -27,17 +27,17 @@ TITLES = {
 
 
 def find_cell(cells: Cells, dataset: str, model: str, preset: str | None) -> Summary | None:
-    """A cell of the main setting: Kim's words, plain folds."""
+    """Return a cell of the main setting: Kim's words, plain folds."""
     return cells.get((dataset, model, preset, words_of(model, "kim"), False))
 
 
 def largest_printed(dataset: str) -> float | None:
-    """The largest number that the paper prints for a dataset, of any model."""
+    """Return the largest number that the paper prints for a dataset, of any model."""
     values = [paper.printed(row, dataset) for row in paper.TABLE_2]
     return max((value for value in values if isinstance(value, float)), default=None)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as Markdown."""
+    """Format rows of cells as Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

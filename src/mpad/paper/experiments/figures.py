@@ -9,13 +9,12 @@ import numpy as np
 from mpad.extras import require
 from mpad.paper.datasets.catalogue import CATALOGUE
 from mpad.paper.experiments import paper
+from mpad.paper.experiments.cells import MAIN, VARIANTS, Cells, find_cell
 from mpad.paper.experiments.records import Record
-from mpad.paper.experiments.summary import Setting, Summary, summarise
+from mpad.paper.experiments.summary import Summary, summarise
 
 _STEPS = ("mpad-1mp", "mpad", "mpad-3mp", "mpad-4mp")
 _BLUE, _ORANGE, _GREY = "#0072b2", "#e69f00", "#999999"  # told apart by colour-blind readers too
-_PRESET = "authors"
-Cells = dict[Setting, Summary]
 
 
 def draw(records: Iterable[Record], folder: Path) -> list[Path]:
@@ -40,7 +39,7 @@ def draw(records: Iterable[Record], folder: Path) -> list[Path]:
 
 
 def _cell(cells: Cells, dataset: str, model: str) -> Summary | None:
-    return cells.get((dataset, model, _PRESET, "kim", False))
+    return find_cell(cells, dataset, model, MAIN)
 
 
 def _steps(figure: Any, cells: Cells) -> bool:
@@ -87,14 +86,13 @@ def _curves(figure: Any, cells: Cells) -> bool:
 
 def _against_paper(figure: Any, cells: Cells) -> bool:
     """Bars: each variant's accuracy on each dataset, ours with its interval beside the printed one."""
-    models = ("mpad", "mpad-sentence-att", "mpad-clique", "mpad-path")
     names = [name for name in paper.TABLE_2_DATASETS if _cell(cells, name, "mpad")]
     columns = min(3, max(1, len(names)))
     rows = -(-len(names) // columns)
     figure.set_size_inches(3.4 * columns, 2.6 * max(1, rows))
     for place, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, place + 1)
-        known = [(model, cell) for model in models if (cell := _cell(cells, name, model))]
+        known = [(model, cell) for model in VARIANTS if (cell := _cell(cells, name, model))]
         at = np.arange(len(known))
         printed = [float(str(paper.printed(model, name))) for model, _ in known]
         means, margins = [cell.mean for _, cell in known], [cell.margin for _, cell in known]

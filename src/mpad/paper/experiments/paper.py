@@ -55,7 +55,7 @@ TABLE_3: dict[str, tuple[float, ...]] = {
 
 
 def printed(row: str, dataset: str) -> float | str | None:
-    """What the paper has in a row of Table 2 or 3 for a dataset; None where it has nothing."""
+    """Return the number in a row of Table 2 or 3 for a dataset, or None."""
     if row in TABLE_2 and dataset in TABLE_2_DATASETS:
         return TABLE_2[row][TABLE_2_DATASETS.index(dataset)]
     if row in TABLE_3 and dataset in TABLE_3_DATASETS:

@@ -8,11 +8,11 @@
 | word vectors      | a pretrained file, not trained further                    | Yelp: word2vec on its own text      |
 | words             | Kim's, lower-cased                                        | option `kim-cased`                  |
 | epochs            | at most 200, until 30 bring nothing better                | IMDB, Yelp: until 10                |
-| … of the rivals   | until 10 bring nothing better, batches of 64              | SST, IMDB, Yelp: until 5, of 128    |
+| … of the baselines | until 10 bring nothing better, batches of 64              | SST, IMDB, Yelp: until 5, of 128    |
 | seeds             | one over ten folds                                        | five where the split is fixed       |
 
 The rows `mpad-best` are the default of today, one recipe for every dataset: it says itself how wide it is and how long
-it trains, and reads distilled vectors beside the pretrained file's. So does the linear stack, its yardstick.
+it trains, and reads distilled vectors beside the pretrained file's. So does the linear stack, its baseline.
 """
 
 from dataclasses import dataclass, field
@@ -46,9 +46,9 @@ RECIPES: dict[str, dict[str, Any]] = {
     "mpad-best": {},
     "mpad-best-5": {"members": 5},
 }
-# Where a rival's own paper trains its vectors further, so does it here, unless validation documents were against it
+# A baseline trains its vectors further if its own paper does, unless validation documents were against it
 # (c-lstm, disan, tree-lstm: docs/LOG.md).
-_RIVALS: dict[str, dict[str, Any]] = {
+_BASELINES: dict[str, dict[str, Any]] = {
     "cnn": {"learn_vectors": True},
     "dan": {"learn_vectors": True},
     "tree-lstm": {"batch_size": 64, "learning_rate": 0.002},
@@ -63,7 +63,7 @@ _RIVALS: dict[str, dict[str, Any]] = {
 }
 PLAIN = tuple(name for name, entry in REGISTRY.items() if not entry.is_network)
 _VARIANTS = tuple(name for name, entry in REGISTRY.items() if entry.kind == "mpad")
-MODELS = (*_VARIANTS, *_ABLATIONS, *RECIPES, *_RIVALS, *PLAIN)  # what can be run today
+MODELS = (*_VARIANTS, *_ABLATIONS, *RECIPES, *_BASELINES, *PLAIN)  # what can be run today
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class Cell:
 
     @property
     def setting(self) -> dict[str, Any]:
-        """What tells this cell's records from others' of the same dataset and model."""
-        preset = None if self.model in PLAIN or self.model in _RIVALS else self.preset
+        """Return the settings that identify this cell's records among those of its dataset and model."""
+        preset = None if self.model in PLAIN or self.model in _BASELINES else self.preset
         preset = "best" if self.model in RECIPES else preset
         return {
             "preset": preset,
@@ -127,9 +127,9 @@ def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClass
         "max_epochs": 200,
         "patience": 10 if cell.dataset in _LONG else 30,
     }
-    if cell.model in _RIVALS:
+    if cell.model in _BASELINES:
         large = cell.dataset in _LARGE
-        own = {"patience": 5 if large else 10, "batch_size": 128 if large else 64, **_RIVALS[cell.model]}
+        own = {"patience": 5 if large else 10, "batch_size": 128 if large else 64, **_BASELINES[cell.model]}
         return zoo.make_network(cell.model, **{**_checked(cell, {**shared, **own}), **options})
     if cell.model in RECIPES:
         words = {**_checked(cell, {"vectors": vectors}), "tokenizer": cell.tokenizer, "extra_words": 0}
@@ -146,7 +146,7 @@ def words_of(model: str, tokenizer: str) -> str | None:
 
 
 def reads_trees(model: str) -> bool:
-    """Whether a model reads parse trees instead of text."""
+    """Return whether a model reads parse trees instead of text."""
     return model in REGISTRY and REGISTRY[model].reads == "trees"
 
 

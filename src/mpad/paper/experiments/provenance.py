@@ -1,4 +1,4 @@
-"""Where a number comes from: commit, versions, device, vectors."""
+"""The provenance of a number: commit, versions, device, vectors."""
 
 import os
 import platform
@@ -42,7 +42,7 @@ def digest(texts: Iterable[str], labels: Iterable[str]) -> str:
 
 
 def digest_file(path: str | Path) -> str:
-    """The same of a file, by its size, its beginning and its end: vector files are large."""
+    """Return the digest of a large file from its size, beginning and end."""
     path = Path(path)
     if not path.is_file():
         raise VectorFileError(f"{path}: no such file; expected word vectors (word2vec, GloVe, fastText or .npz)")
@@ -55,7 +55,7 @@ def digest_file(path: str | Path) -> str:
 
 
 def digest_vectors(source: str | Path) -> str:
-    """The same of a source of vectors: a file, or what is distilled from a model."""
+    """Return the digest of a source of vectors: a file, or a model to distill."""
     if Path(source).is_file() or not Path(source).is_dir():
         return digest_file(source)
     return sha256(piece_vectors(str(source)).table.tobytes()).hexdigest()[:16]

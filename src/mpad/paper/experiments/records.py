@@ -1,4 +1,4 @@
-"""What was run: a line of JSON for each dataset, model, setting, fold and seed, appended as soon as it is known.
+"""Records of runs: a line of JSON for each dataset, model, setting, fold and seed, appended as soon as it is known.
 
 Lines stand in `<folder>/<dataset>/<model>.jsonl`. A line is written by one call, so that a process that is killed
 leaves whole lines behind; a line that was cut all the same is told in the log, and run again.
@@ -58,7 +58,7 @@ class Record:
 
     @property
     def key(self) -> Key:
-        """What a record is the record of."""
+        """Return the identity of a record."""
         return (*self.setting, self.fold, self.seed, fingerprint(self.config, self.data))
 
     @property
@@ -68,7 +68,7 @@ class Record:
 
 
 def agree(record: Record, config: dict[str, Any], engine: int) -> bool:
-    """Whether a record is of this configuration as far as it names it: estimators get new parameters.
+    """Return whether a record matches this configuration in the parameters that it names.
 
     An older engine's may also have a fixed value where "auto" stands today, or the other way round.
     """
@@ -79,7 +79,7 @@ def agree(record: Record, config: dict[str, Any], engine: int) -> bool:
 
 
 def fingerprint(config: dict[str, Any], data: str) -> str:
-    """What decides a result beside fold and seed. Records that differ in it are of different experiments."""
+    """Return the settings other than fold and seed; records that differ in them are of different experiments."""
     return json.dumps([config, data], sort_keys=True)
 
 

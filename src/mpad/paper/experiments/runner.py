@@ -159,7 +159,7 @@ class Runner:
         return ", ".join(provenance.describe_vectors(source) for source in vector_sources(given))
 
     def _origin(self, cell: Cell, device: str) -> dict[str, Any]:
-        """What all records of a cell have in common."""
+        """Return the fields that all records of a cell share."""
         return {
             "dataset": cell.dataset,
             "model": cell.model,

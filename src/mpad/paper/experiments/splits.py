@@ -1,4 +1,4 @@
-"""Which documents train, choose the epoch, and test."""
+"""Splits of documents into training, validation and test parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class SplitCorpus:
 
     @cached_property
     def digest(self) -> str:
-        """What these documents are told from others by."""
+        """Return a digest of the texts and labels."""
         return digest(self.texts, self.labels)
 
 

@@ -30,7 +30,7 @@ def count(dataset: str, vectors: str | None, folder: Path) -> None:
 
 
 def counted(folder: Path) -> dict[str, dict[str, Statistics]]:
-    """What was counted: the statistics of each dataset by tokenizer."""
+    """Return the statistics of each dataset by tokenizer."""
     return {
         name: {tokenizer: Statistics(**result[tokenizer]) for tokenizer in TOKENIZERS}
         for name, result in _read(folder).items()

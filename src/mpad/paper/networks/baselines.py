@@ -1,4 +1,4 @@
-"""The rivals' networks by name, each with its configuration."""
+"""The baselines' networks by name, each with its configuration."""
 
 from dataclasses import fields
 
@@ -40,5 +40,5 @@ def find_baseline(name: str) -> tuple[type[Network], type[NetworkConfig]]:
 
 
 def baseline_options(name: str) -> set[str]:
-    """What can be chosen of that network, beside what all networks have."""
+    """Return a network's own options."""
     return {field.name for field in fields(find_baseline(name)[1])} - {field.name for field in fields(NetworkConfig)}

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def directional_mask(n: int, forward: bool, device: torch.device | None = None) -> Tensor:
-    """Whether place j may look at place i: earlier ones forwards, later ones backwards, never itself. (j, i) bool."""
+    """Return the mask (j, i) of positions: j attends to earlier ones forwards, to later ones backwards."""
     place = torch.arange(n, device=device)
     return place[:, None] > place[None] if forward else place[:, None] < place[None]
 

@@ -60,7 +60,7 @@ class DirectionalAttention(nn.Module):
 
 
 class FastDirectionalAttention(DirectionalAttention):
-    """The same with a Triton kernel, which does not form all pairs of places."""
+    """Directional attention by a Triton kernel, which does not store all pairs of positions."""
 
     def attend(self, h: Tensor, real: Tensor) -> Tensor:
         """Return s: (rows, longest, hidden)."""

@@ -17,7 +17,7 @@ from mpad.sequence.batch import Rows, WordBatch
 
 @dataclass(frozen=True)
 class LSTMGRNNConfig(NetworkConfig):
-    """How sentences are read ("lstm" or "cnn"), and the units of both levels."""
+    """The sentence encoder ("lstm" or "cnn") and the units of both levels."""
 
     sentences: Literal["lstm", "cnn"] = "lstm"
     hidden: int = 50

@@ -29,9 +29,9 @@ def run_packed(layer: nn.RNNBase, x: Tensor, length: Tensor) -> tuple[Tensor, Te
 
 
 def run_filled(layer: nn.RNNBase, x: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
-    """The same over all of each row, so that nobody waits for lengths: a GPU has room for what only fills up.
+    """Run the layer over whole rows with padding, which avoids a synchronization for lengths on a GPU.
 
-    Backwards, each row is turned round before and after: the layer reads its last word first.
+    Backwards, each row is reversed before and after: the layer reads its last word first.
     """
     place = torch.arange(x.shape[1], device=x.device)
     real, end = (place < length[:, None])[..., None], (length - 1)[:, None, None]

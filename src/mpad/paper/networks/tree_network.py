@@ -1,4 +1,4 @@
-"""What networks over trees have in common: every labelled node is classified, and the root is the answer."""
+"""The base of networks over trees: every labeled node is classified; the root is the prediction."""
 
 import torch
 from torch import Tensor, nn
@@ -40,5 +40,5 @@ class TreeNetwork(Network):
 
 
 def places(levels: list[Tensor]) -> Tensor:
-    """Where each node stands once levels are laid end to end: (n_nodes,). Taken there, states are in nodes' order."""
+    """Return each node's position in the concatenated levels, to bring states into node order: (n_nodes,)."""
     return torch.argsort(torch.cat(levels))
