@@ -53,8 +53,5 @@ int main(void) {
     const long which[] = {2, 0, 7};
     mpad_embed(&(struct dropout){h, which, out, 3, d, 0, 12345, 128, 2}, 1);
     print("dropout", out, 3 * d);
-    struct parameter all = {w1, w2, var, g, 0, every};
-    mpad_adam(&(struct adam){&all, 1, 0.01f, 0.9f, 0.999f, 1, 1e-8f}, 1);
-    print("adam", w1, every);
     return 0;
 }
