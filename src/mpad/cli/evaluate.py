@@ -1,7 +1,6 @@
 """`mpad evaluate`: scores of a model on labeled documents."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +28,8 @@ from mpad.text.printable import printable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpad.evaluate.calibration import Calibration
+    from mpad.evaluate.class_scores import ClassScores
+    from mpad.evaluate.label_scores import LabelScores
 
 _MIN_HEADER = 6  # letters of a class name in a column header
 _MAX_CONFUSIONS = 20  # listed if the matrix is too wide
@@ -81,13 +81,14 @@ def run(
     check_out(out, force)
     columns = remembered_columns(model)
     documents = _read_chunks(data, text, label, separator or remembered_separator(model), columns)
+    from mpad.evaluate.class_scores import ClassScores, evaluate_chunks
     from mpad.paper import zoo
 
-    classifier = zoo.load(model, device, tokenizer)
-    if classifier.labels_.multilabel:
-        _print_multilabel(classifier, documents, form, plot, out)
+    scores = evaluate_chunks(zoo.load(model, device, tokenizer), documents)
+    if isinstance(scores, ClassScores):
+        _print_single_label(scores, form, plot, out)
     else:
-        _print_single_label(classifier, documents, form, plot, out)
+        _print_multilabel(scores, form, plot, out)
 
 
 Documents = Iterable[tuple[list[str], list[Any]]]  # chunks of texts and labels
@@ -113,59 +114,44 @@ def _read_chunks(
     return (([one for one, _ in chunk], [own for _, own in chunk]) for chunk in iter_chunks(pairs))
 
 
-def _print_single_label(
-    classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None
-) -> None:
+def _print_single_label(scores: "ClassScores", form: Format, plot: Path | None, out: Path | None) -> None:
     """Print the scores of single-label predictions; labels unknown to the model count as mistakes."""
-    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
-
-    from mpad.estimator.intervals import wilson
     from mpad.evaluate.calibration import plot_evaluation
 
-    known = [str(name) for name in classifier.classes_]
-    results = _predict_all(classifier, documents, known)
-    labels, predicted, calibration = results.truth, results.predicted, results.calibration()
-    unknown = sorted(set(labels) - set(known))
-    classes = [*known, *unknown]
-    matrix = confusion_matrix(labels, predicted, labels=classes)
+    calibration, accuracy, n = scores.calibration(), scores.accuracy, len(scores.truth)
     if plot is not None:
-        plot_evaluation(plot, classes, matrix, calibration)
+        plot_evaluation(plot, scores.classes, scores.matrix, calibration)
         typer.echo(f"wrote {plot}", err=True)
-    precision, recall, f1, support = precision_recall_fscore_support(
-        labels, predicted, labels=classes, zero_division=0.0
-    )
-    accuracy = float(np.mean(np.array(labels) == np.array(predicted)))
-    macro = float(np.mean(f1[support > 0]))
-    interval = wilson(accuracy * len(labels), len(labels))
     columns = ["class", "precision", "recall", "f1", "documents"]
     rows: list[list[str | float | int | None]] = [
         [name, float(p), float(r), float(f), int(n)]
-        for name, p, r, f, n in zip(classes, precision, recall, f1, support, strict=True)
+        for name, p, r, f, n in zip(scores.classes, *scores.per_class, strict=True)
     ]
-    if unknown:
-        shown = ", ".join(f"'{name}' ({labels.count(name):,})" for name in unknown[:5])
+    if scores.unknown:
+        shown = ", ".join(f"'{name}' ({scores.truth.count(name):,})" for name in scores.unknown[:5])
         typer.echo(f"labels that the model does not know, all counted as mistakes: {shown}", err=True)
     if form is not Format.table or out is not None:
-        used = support > 0
-        means = float(np.mean(precision[used])), float(np.mean(recall[used])), macro
-        overall = ["(all)", *means, len(labels), accuracy]
+        overall = ["(all)", *scores.macro, n, accuracy.value]
         show_rows([*columns, "accuracy"], [*[[*row, None] for row in rows], overall], form, out)
     if form is not Format.table:
         return
-    between = f"95 % interval {interval.low:.4f} to {interval.high:.4f}"
-    typer.echo(f"accuracy  {accuracy:.4f} ({between}, {len(labels):,} documents)")
-    majority = int(support.argmax())
-    typer.echo(f"macro-F1  {macro:.4f}")
-    typer.echo(f'always "{printable(classes[majority])}"  {support[majority] / len(labels):.4f}')
+    between = f"95 % interval {accuracy.low:.4f} to {accuracy.high:.4f}"
+    typer.echo(f"accuracy  {accuracy.value:.4f} ({between}, {n:,} documents)")
+    typer.echo(f"macro-F1  {scores.macro[2]:.4f}")
+    name, share = scores.majority
+    typer.echo(f'always "{printable(name)}"  {share:.4f}')
     if calibration is not None:
         shares, accuracies = calibration.coverage()
-        unscaled = results.unscaled_error(calibration)
-        typer.echo(f"expected calibration error  {calibration.error:.4f}{unscaled}")
+        unscaled = scores.calibration(unscaled=True)
+        before = (
+            "" if unscaled is None else f"; before its temperature of {scores.temperature:.2f}, {unscaled.error:.4f}"
+        )
+        typer.echo(f"expected calibration error  {calibration.error:.4f}{before}")
         half = f"{accuracies[np.abs(shares - 0.5).argmin()]:.4f}"
         typer.echo(f"accuracy of the most confident half  {half}")
     typer.echo("")
     print_rows(columns, rows, form)
-    _print_confusions(classes, matrix)
+    _print_confusions(scores.classes, scores.matrix)
 
 
 def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
@@ -192,19 +178,12 @@ def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
     )
 
 
-def _print_multilabel(classifier: Any, documents: Documents, form: Format, plot: Path | None, out: Path | None) -> None:
+def _print_multilabel(scores: "LabelScores", form: Format, plot: Path | None, out: Path | None) -> None:
     """Print the scores of multi-label predictions."""
-    from mpad.evaluate.label_scores import plot_labels, score_labels
+    from mpad.evaluate.label_scores import plot_labels
 
-    truth: list[Any] = []
-    predictions = []
-    for texts, labels in documents:
-        truth += labels
-        predictions.append(classifier.predict(texts))
-    scores = score_labels(classifier.labels_, truth, np.concatenate(predictions) > 0)
-    unknown = scores.names[len(classifier.labels_) :]
-    if unknown:
-        typer.echo(f"labels that the model does not know, all missed: {', '.join(unknown[:5])}", err=True)
+    if scores.unknown:
+        typer.echo(f"labels that the model does not know, all missed: {', '.join(scores.unknown[:5])}", err=True)
     columns = ["class", "precision", "recall", "f1", "documents", "right", "missed", "wrongly given"]
     counts = zip(scores.right.tolist(), scores.missed.tolist(), scores.wrong.tolist(), strict=True)
     each = zip(scores.names, scores.precision, scores.recall, scores.f1, counts, strict=True)
@@ -213,7 +192,7 @@ def _print_multilabel(classifier: Any, documents: Documents, form: Format, plot:
     rows += [["(micro)", *scores.micro, *total], ["(macro)", *scores.macro, *total]]
     if form is Format.table:
         for name, measured in (("micro-F1", scores.micro_f1), ("macro-F1", scores.macro_f1)):
-            typer.echo(f"{name}  {measured.value:.4f} ± {measured.margin:.4f} (95 %, {len(truth):,} documents)")
+            typer.echo(f"{name}  {measured.value:.4f} ± {measured.margin:.4f} (95 %, {len(scores.truth):,} documents)")
         exact = scores.exact
         between = f"95 % interval {exact.low:.4f} to {exact.high:.4f}"
         typer.echo(f"all labels of a document right  {exact.value:.4f} ({between})\n")
@@ -223,56 +202,6 @@ def _print_multilabel(classifier: Any, documents: Documents, form: Format, plot:
     if plot is not None:
         plot_labels(plot, scores)
         typer.echo(f"wrote {plot}", err=True)
-
-
-@dataclass(frozen=True)
-class _Predictions:
-    """True and predicted labels, with confidence."""
-
-    truth: list[str]
-    predicted: list[str]
-    confidence: "NDArray[np.float64] | None"  # (documents,), probability of the label, if the model has any
-    unscaled: "NDArray[np.float64] | None"  # confidence before temperature scaling, if a temperature was fitted
-    temperature: float | None
-
-    def calibration(self) -> "Calibration | None":
-        """Return the calibration; None without probabilities."""
-        from mpad.evaluate.calibration import Calibration
-
-        right = np.array(self.truth) == np.array(self.predicted)
-        return None if self.confidence is None else Calibration(self.confidence, right)
-
-    def unscaled_error(self, calibration: "Calibration") -> str:
-        """Return a remark on the calibration error before temperature scaling."""
-        if self.unscaled is None:
-            return ""
-        error = type(calibration)(self.unscaled, calibration.right).error
-        return f"; before its temperature of {self.temperature:.2f}, {error:.4f}"
-
-
-def _predict_all(classifier: Any, documents: Documents, classes: list[str]) -> _Predictions:
-    from mpad.errors import InputError
-
-    temperature = getattr(classifier, "card_", {}).get("temperature")
-    fitted = isinstance(temperature, float) and 0 < temperature < float("inf")
-    truth: list[str] = []
-    predicted: list[str] = []
-    confidence, unscaled = [], []
-    for texts, labels in documents:
-        if any(isinstance(label, list) for label in labels):
-            raise InputError("the model gives one label a document, but these have lists of labels")
-        truth += [str(label) for label in labels]
-        if not hasattr(classifier, "predict_proba"):
-            predicted += [str(name) for name in classifier.predict(texts)]
-            continue
-        probabilities = classifier.predict_proba(texts)
-        predicted += [classes[column] for column in probabilities.argmax(1)]
-        confidence.append(probabilities.max(1))
-        if fitted:  # logits are logarithms of these, up to a constant per document
-            raised = probabilities**temperature
-            unscaled.append((raised / raised.sum(1, keepdims=True)).max(1))
-    joined = [np.concatenate(parts) if parts else None for parts in (confidence, unscaled)]
-    return _Predictions(truth, predicted, joined[0], joined[1], temperature if fitted else None)
 
 
 def _test_behavior(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:

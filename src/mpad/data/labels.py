@@ -94,7 +94,7 @@ class Labels:
         return np.asarray(probabilities > (0.5 if self.thresholds is None else self.thresholds))
 
     def columns(self, probabilities: NDArray[np.float64]) -> list[list[int]]:
-        """Which columns each document is given: the likeliest; of many labels, those above their thresholds."""
+        """Return the predicted columns: the most likely one, or for multi-label data all above their thresholds."""
         if self.multilabel:
             return [np.flatnonzero(row).tolist() for row in self.apply_thresholds(probabilities)]
         return [[column] for column in probabilities.argmax(1).tolist()]

@@ -140,7 +140,7 @@ def _first_texts(pieces: Sequence[Piece]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """What the steps of a streamed fit have in common, in one process of one or several."""
+    """Steps of a streamed fit, in one process of one or several."""
 
     estimator: "MPADClassifier"
     options: StreamOptions

@@ -474,7 +474,7 @@ class Documents:
 
     @property
     def has_validation(self) -> bool:
-        """Whether the user passed validation documents."""
+        """True if the user passed validation documents."""
         return self.n_training < len(self.texts)
 
     @property
@@ -489,7 +489,7 @@ class Documents:
 
     @cached_property
     def groups(self) -> Rows:
-        """The same number for equal texts, which no split separates."""
+        """Equal texts have one number; no split separates them."""
         return text_groups(self.texts)
 
     @property

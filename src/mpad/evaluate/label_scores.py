@@ -30,6 +30,7 @@ class LabelScores:
     names: list[str]  # labels of the model, then labels unknown to it, which are always missed
     truth: NDArray[np.bool_]  # (documents, labels)
     predicted: NDArray[np.bool_]  # (documents, labels)
+    unknown: tuple[str, ...] = ()  # labels unknown to the model
 
     @cached_property
     def right(self) -> NDArray[np.int64]:
@@ -126,7 +127,7 @@ def score_labels(labels: Labels, truth: Sequence[Any], indicators: NDArray[Any])
     for row, own in enumerate(lists):
         true[row, [place[name] for name in own]] = True
     predicted[:, : len(labels)] = indicators
-    return LabelScores(names, true, predicted)
+    return LabelScores(names, true, predicted, tuple(names[len(labels) :]))
 
 
 def plot_labels(path: Path, scores: LabelScores) -> None:

@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Checked:
-    """How a model does on some documents."""
+    """Scores of a model on some documents."""
 
     megabytes: float  # of its folder
     speed: float  # documents a second, from text, after a first pass
@@ -46,7 +46,7 @@ def check_model(
 def check_onnx(
     folder: Path, out: Path, texts: Sequence[str], labels: Sequence[Any], tokenizer: str | Tokenizer | None = None
 ) -> Checked:
-    """What `export_onnx` wrote, answered by ONNX Runtime; mpad reads the text."""
+    """Check an exported model: mpad reads the text, ONNX Runtime computes the predictions."""
     pipeline = inference.load(folder, tokenizer)
     session = require("onnxruntime", extra="onnx").InferenceSession(str(out / MODEL))
     names = [one.name for one in session.get_inputs()]

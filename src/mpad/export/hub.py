@@ -116,7 +116,7 @@ def _plain(value: object) -> str:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """What may go wrong: what the hub answers; what the library that speaks HTTP says, of which that is a kind."""
+    """Return the errors that a request may raise: the hub's, and those of its HTTP library."""
     return *require("huggingface_hub.errors", extra="hub").HfHubHTTPError.__bases__, OSError, ValueError
 
 

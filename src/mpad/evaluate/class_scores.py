@@ -1,0 +1,147 @@
+"""Scores of a model on labeled documents: single-label data here, multi-label data in `label_scores`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpad.errors import InputError
+from mpad.estimator.intervals import Share, wilson
+from mpad.evaluate.calibration import Calibration
+from mpad.evaluate.label_scores import LabelScores, score_labels
+
+Chunks = Iterable[tuple[Sequence[str], Sequence[Any]]]  # texts and labels
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """True and predicted labels of documents, and their scores."""
+
+    known: list[str]  # classes of the model
+    truth: list[str]
+    predicted: list[str]
+    confidence: NDArray[np.float64] | None = None  # (documents,) probability of the label, if the model has any
+    unscaled: NDArray[np.float64] | None = None  # confidence before temperature scaling, if a temperature was fitted
+    temperature: float | None = None
+
+    @cached_property
+    def unknown(self) -> list[str]:
+        """Labels that the model does not know; all their documents count as mistakes."""
+        return sorted(set(self.truth) - set(self.known))
+
+    @property
+    def classes(self) -> list[str]:
+        """Classes of the model, then labels that it does not know."""
+        return [*self.known, *self.unknown]
+
+    @cached_property
+    def matrix(self) -> NDArray[np.int64]:
+        """Confusion matrix: rows are true, columns predicted classes."""
+        from sklearn.metrics import confusion_matrix
+
+        return np.asarray(confusion_matrix(self.truth, self.predicted, labels=self.classes))
+
+    @cached_property
+    def per_class(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Precision, recall, F1 and number of documents of each class."""
+        from sklearn.metrics import precision_recall_fscore_support
+
+        precision, recall, f1, support = precision_recall_fscore_support(
+            self.truth, self.predicted, labels=self.classes, zero_division=0.0
+        )
+        return precision, recall, f1, support
+
+    @property
+    def macro(self) -> tuple[float, float, float]:
+        """Mean precision, recall and F1 over the classes that have documents."""
+        *scores, support = self.per_class
+        precision, recall, f1 = (float(np.mean(score[support > 0])) for score in scores)
+        return precision, recall, f1
+
+    @property
+    def accuracy(self) -> Share:
+        """Share of correct documents, with its 95 % interval."""
+        n = len(self.truth)
+        return wilson(sum(a == b for a, b in zip(self.truth, self.predicted, strict=True)), n)
+
+    @property
+    def majority(self) -> tuple[str, float]:
+        """Most frequent class and its share."""
+        support = self.per_class[3]
+        most = int(support.argmax())
+        return self.classes[most], float(support[most] / len(self.truth))
+
+    def calibration(self, unscaled: bool = False) -> Calibration | None:
+        """Return the calibration, optionally before temperature scaling; None if there are no probabilities."""
+        confidence = self.unscaled if unscaled else self.confidence
+        right = np.array(self.truth) == np.array(self.predicted)
+        return None if confidence is None else Calibration(confidence, right)
+
+
+def evaluate(model: Any, texts: Iterable[str], labels: Iterable[Any]) -> ClassScores | LabelScores:
+    """Evaluate a fitted model on labeled documents.
+
+    Parameters
+    ----------
+    model : estimator
+        An `MPADClassifier` or a fitted baseline.
+    texts : iterable of str
+        The documents.
+    labels : iterable
+        A label per document, or a list of labels each if the model is multi-label.
+
+    Returns
+    -------
+    ClassScores or LabelScores
+        Accuracy with its interval, macro-F1, scores per class, confusion matrix and calibration; for a multi-label
+        model, scores per label, micro-F1 and macro-F1.
+
+    Examples
+    --------
+    >>> from mpad.evaluate import evaluate
+    >>> scores = evaluate(model, texts, labels)             # doctest: +SKIP
+    >>> scores.accuracy.value, scores.macro                 # doctest: +SKIP
+
+    """
+    return evaluate_chunks(model, [(list(texts), list(labels))])
+
+
+def evaluate_chunks(model: Any, chunks: Chunks) -> ClassScores | LabelScores:
+    """Evaluate a fitted model on chunks of documents, which need not be in memory together."""
+    return _score_multilabel(model, chunks) if model.labels_.multilabel else _score_single_label(model, chunks)
+
+
+def _score_multilabel(model: Any, chunks: Chunks) -> LabelScores:
+    truth: list[Any] = []
+    predictions = []
+    for texts, labels in chunks:
+        truth += labels
+        predictions.append(model.predict(texts))
+    return score_labels(model.labels_, truth, np.concatenate(predictions) > 0)
+
+
+def _score_single_label(model: Any, chunks: Chunks) -> ClassScores:
+    known = [str(name) for name in model.classes_]
+    temperature = getattr(model, "card_", {}).get("temperature")
+    fitted = isinstance(temperature, float) and 0 < temperature < float("inf")
+    truth: list[str] = []
+    predicted: list[str] = []
+    confidence, unscaled = [], []
+    for texts, labels in chunks:
+        if any(isinstance(label, list) for label in labels):
+            raise InputError("the model gives one label per document, but these have lists of labels")
+        truth += [str(label) for label in labels]
+        if not hasattr(model, "predict_proba"):
+            predicted += [str(name) for name in model.predict(texts)]
+            continue
+        probabilities = model.predict_proba(texts)
+        predicted += [known[column] for column in probabilities.argmax(1)]
+        confidence.append(probabilities.max(1))
+        if fitted:  # logits are logarithms of these, up to a constant per document
+            raised = probabilities**temperature
+            unscaled.append((raised / raised.sum(1, keepdims=True)).max(1))
+    joined = [np.concatenate(parts) if parts else None for parts in (confidence, unscaled)]
+    return ClassScores(known, truth, predicted, joined[0], joined[1], temperature if fitted else None)
