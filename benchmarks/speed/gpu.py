@@ -33,10 +33,9 @@ from mpad.model import MPAD
 from mpad.paper.baselines.tfidf_svm import tfidf_svm
 from mpad.training.config import TrainingConfig
 from mpad.training.engine import find_engine
-from mpad.training.examples import make_examples
 from mpad.training.loop import shuffled_batches
 from mpad.training.progress import EpochReport
-from mpad.training.task import Task
+from mpad.training.task import Task, make_examples
 
 _FOLDS, _EPOCHS, _BATCH = 10, 60, 128
 

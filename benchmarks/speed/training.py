@@ -23,9 +23,8 @@ from mpad.model import MPAD
 from mpad.text.vocabulary import Vocabulary
 from mpad.training.config import TrainingConfig
 from mpad.training.engine import Engine
-from mpad.training.examples import make_examples
 from mpad.training.loop import shuffled_batches
-from mpad.training.task import Task
+from mpad.training.task import Task, make_examples
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mv", "aten::addmv_"}
 _PASSES = {"_Round", "_NormedRound", "_Readout", "_Rows", "_Mapped", "_Dropout"}  # compiled; and "…Backward"

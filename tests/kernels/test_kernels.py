@@ -8,7 +8,7 @@ from tests.kernels.cases import Case, batch_of, cases, config_of
 
 from mpad import kernels
 from mpad.kernels import accelerate, cpu
-from mpad.kernels.cpu.embedding import distinct
+from mpad.kernels.cpu import distinct
 from mpad.model import MPAD, Dropout, MessagePassing, Readout, WordGraph
 
 needs_library = pytest.mark.skipif(cpu.library() is None, reason="the compiled kernels were not built")

@@ -18,7 +18,7 @@ def test_no_texts_no_answers(fitted_flat):
 
 def test_answers_come_in_order_whatever_the_batches(fitted_flat, fruit_corpus, monkeypatch):
     from mpad.inference import network
-    from mpad.training import examples
+    from mpad.training import task as examples
 
     model = fitted_flat.model_
     texts = [*fruit_corpus[0], "", "word " * 500]

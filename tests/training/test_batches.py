@@ -7,7 +7,7 @@ import torch
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.training.batches import DynamicBatches, StaticGraphBatches, Targets, table
-from mpad.training.examples import make_examples
+from mpad.training.task import make_examples
 
 GENERATOR = np.random.default_rng(0)
 TEXTS = [" ".join(f"w{k}" for k in GENERATOR.integers(0, 50, n)) for n in GENERATOR.integers(0, 40, 300)]

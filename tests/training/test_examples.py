@@ -3,8 +3,8 @@ import torch
 
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.training import examples as examples_module
-from mpad.training.examples import in_batches, make_examples
+from mpad.training import task as examples_module
+from mpad.training.task import in_batches, make_examples
 
 
 def test_documents_are_chosen_with_their_targets():

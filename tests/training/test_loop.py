@@ -5,9 +5,8 @@ import torch
 from mpad import MPADClassifier
 from mpad.errors import InputError, NotFinite
 from mpad.training.config import TrainingConfig
-from mpad.training.engine import Engine
+from mpad.training.engine import Engine, weighted_loss
 from mpad.training.loop import shuffled_batches
-from mpad.training.loss import weighted_loss
 
 
 def quick(**options):

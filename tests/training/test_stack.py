@@ -13,10 +13,9 @@ from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.model import MPAD
 from mpad.training.config import TrainingConfig
-from mpad.training.examples import make_examples
 from mpad.training.loop import train
 from mpad.training.stack import stack_models
-from mpad.training.task import Task
+from mpad.training.task import Task, make_examples
 
 DEVICE = "cpu"
 

@@ -32,14 +32,13 @@ from mpad.pipeline.document_model import DocumentModel, calibrate
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from mpad.training.device import find_device
-from mpad.training.examples import make_examples
 from mpad.training.processes import Processes, join_processes
 from mpad.training.progress import Sink, silent, wants_bar, with_bar
 from mpad.training.stream import Lesson, train_stream
 from mpad.training.stream_build import Counts, Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
 from mpad.training.stream_options import StreamOptions
 from mpad.training.stream_windows import ShardedCorpus
-from mpad.training.task import Task
+from mpad.training.task import Task, make_examples
 
 if TYPE_CHECKING:
     from mpad.estimator.classifier import MPADClassifier

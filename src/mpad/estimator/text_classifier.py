@@ -49,11 +49,10 @@ from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from mpad.training.config import TrainingConfig
 from mpad.training.device import find_device
-from mpad.training.examples import Corpus, Examples, make_examples
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
-from mpad.training.task import Task
+from mpad.training.task import Corpus, Examples, Task, make_examples
 
 Rows = NDArray[np.int64]
 Checksums = NDArray[np.uint32]

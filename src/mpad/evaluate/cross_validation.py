@@ -20,10 +20,9 @@ from mpad.evaluate.label_scores import LabelScores
 from mpad.pipeline.text_model import TextModel
 from mpad.training.device import find_device
 from mpad.training.engine import evaluate
-from mpad.training.examples import Examples
 from mpad.training.loop import train_in_turn
 from mpad.training.progress import EpochReport, Sink, silent
-from mpad.training.task import Task
+from mpad.training.task import Examples, Task
 
 Rows = NDArray[np.int64]
 Fold = tuple[Rows, Rows | None, Rows]  # training rows, validation rows or None, test rows

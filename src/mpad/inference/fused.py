@@ -10,9 +10,8 @@ from mpad import native
 from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
 from mpad.inference.answer import Floats
-from mpad.inference.fold import FoldedLevel, Read, Step
-from mpad.inference.maps import Affine
-from mpad.inference.table import WordTable
+from mpad.inference.fold import Affine, FoldedLevel, Read, Step
+from mpad.inference.layers import WordTable
 
 _ROWS, _EDGES = 256, 1_024  # processed together, so that intermediate results stay in the cache
 _STEP = "before1", "before1_b", "before2", "before2_b", "mlp1", "mlp1_b", "update", "bias", "mlp2_b"

@@ -11,14 +11,20 @@ from numpy.typing import NDArray
 from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
 from mpad.inference.answer import Answer, Floats, join
-from mpad.inference.fold import FoldedLevel, Read, Weights, fold_level, linear
+from mpad.inference.fold import RELU, TANH, Affine, FoldedLevel, Ints, Read, Weights, fold_level, linear
 from mpad.inference.fused import FusedWords, fused_words
-from mpad.inference.maps import RELU, TANH, Affine, Ints
-from mpad.inference.neighbours import Neighbours, WordGraphs, WordNeighbours, sentence_graph
+from mpad.inference.layers import (
+    Groups,
+    Messages,
+    Neighbours,
+    SpareRows,
+    WordGraphs,
+    WordNeighbours,
+    WordTable,
+    combine,
+    sentence_graph,
+)
 from mpad.inference.parallel import side_by_side
-from mpad.inference.segments import Groups
-from mpad.inference.table import SpareRows, WordTable
-from mpad.inference.update import Messages, combine
 
 _NODES = 500  # words per chunk in NumPy: their states stay in the cache
 _GRAPHS = 40  # graphs per chunk: sums over them are products with a (graphs, words) matrix

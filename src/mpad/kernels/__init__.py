@@ -17,9 +17,7 @@ from torch import Tensor, nn
 from mpad.dropout import Dropout
 from mpad.graph.batch import GraphBatch
 from mpad.kernels import cpu, cuda
-from mpad.kernels.cpu.embedding import WordRows, drop
-from mpad.kernels.cpu.message_passing import message_round
-from mpad.kernels.cpu.readout import readout
+from mpad.kernels.cpu import WordRows, drop, message_round, readout
 from mpad.kernels.static_batch import StaticBatch
 from mpad.model import MPAD, Graph, MessagePassing, Readout
 from mpad.network import Output

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from mpad.kernels.cpu import workspace
+from mpad.kernels.cpu import one_step, release_workspace
 
 
 class StepMemory:
@@ -22,10 +22,10 @@ class StepMemory:
     @contextmanager
     def step(self) -> Iterator[None]:
         """Let kernels share memory inside this context; their results must not outlive it."""
-        with workspace.one_step() if self._accumulators is None else self._accumulators.cleared(self._device):
+        with one_step() if self._accumulators is None else self._accumulators.cleared(self._device):
             yield
 
     def release(self) -> None:
         """Free the memory."""
         if self._accumulators is None:
-            workspace.release()
+            release_workspace()

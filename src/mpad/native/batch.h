@@ -1,4 +1,4 @@
-/* Batches of a corpus (mpad/graph/batch.py) and the weights of AGGREGATE's mean (kernels/cpu/message_passing.py). */
+/* Batches of a corpus (mpad/graph/batch.py) and the weights of AGGREGATE's mean (kernels/cpu.py). */
 
 /* Count the graphs, nodes and edges of some documents; return 0 if a document does not exist. */
 int mpad_count(const struct corpus *args, const long *documents, long n, long *counts) {

@@ -19,8 +19,8 @@ from mpad.inference import Pipeline
 from mpad.inference.answer import Answer, with_potentials
 from mpad.inference.ensemble import Ensemble as NumpyEnsemble
 from mpad.inference.ensemble import make_network
+from mpad.inference.layers import new_rows
 from mpad.inference.network import Network
-from mpad.inference.table import new_rows
 from mpad.linear.mixture import HeldOutFit, fit_temperature
 from mpad.linear.potentials import Potentials
 from mpad.model import MPAD

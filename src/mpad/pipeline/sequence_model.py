@@ -15,7 +15,7 @@ from mpad.sequence.batch import WordTensors, cut_sentences
 from mpad.sequence.trees import PackedTrees, TreeTensors, pack_trees
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import EncodedCorpus, Vocabulary
-from mpad.training.examples import Corpus
+from mpad.training.task import Corpus
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from mpad.inference.answer import Answer, join
 from mpad.network import Network, Output
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import EncodedCorpus, Vocabulary
-from mpad.training.examples import Corpus, in_batches
+from mpad.training.task import Corpus, in_batches
 
 
 class TextModel(ABC):

@@ -5,10 +5,12 @@ On a GPU both are recorded as CUDA graphs and replayed; the host reads results o
 
 import copy
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from mpad import kernels
 from mpad.dropout import DropoutCounter, set_dropout_counter
@@ -28,12 +30,61 @@ from mpad.training.batches import (
     table,
 )
 from mpad.training.cuda_graph import Captured, Pool
-from mpad.training.examples import Examples, in_batches
-from mpad.training.held_out import HeldOut
-from mpad.training.loss import document_losses, rightness, weighted_loss
 from mpad.training.processes import ALONE, Processes
 from mpad.training.stack import stack_models, unstack_models
-from mpad.training.task import Batches, Result, Task
+from mpad.training.task import Batches, Examples, Result, Task, in_batches
+
+
+def document_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the cross-entropy of each document (…, documents): softmax for class numbers, sigmoids for indicators."""
+    if targets.ndim == logits.ndim:
+        return functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(-1)
+    losses = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
+    return losses.view(targets.shape)
+
+
+def weighted_loss(logits: Tensor, targets: Tensor, weights: Tensor, total: Tensor | None = None) -> Tensor:
+    """Return the weighted mean of the documents' losses: (), or (models,).
+
+    `total` is the sum of all weights, where these documents are a share of a batch that several processes see.
+    """
+    total = (weights.sum(-1) if total is None else total).clamp(min=torch.finfo(weights.dtype).tiny)
+    return (document_losses(logits, targets) * weights).sum(-1) / total
+
+
+def rightness(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return 1 for a correct document, or the share of correct decisions if multi-label: (…, documents)."""
+    if targets.ndim == logits.ndim:
+        return ((logits > 0) == (targets > 0.5)).float().mean(-1)
+    return (logits.argmax(-1) == targets).float()
+
+
+class HeldOut:
+    """Held-out documents of each model, and their evaluation."""
+
+    def __init__(
+        self, source: BatchSource, examples: Sequence[Examples], check: Any, pool: Pool | None, processes: Processes
+    ) -> None:
+        self._processes = processes
+        self.source, self.targets = source, Targets(examples)
+        self.sums = examples[0].weights.new_zeros(3, len(examples))  # loss, weight and right ones
+        self._check = Captured(partial(check, self), lambda: [self.sums], pool)
+        self.set(examples)
+
+    def set(self, examples: Sequence[Examples]) -> None:
+        """Replace the held-out documents."""
+        self.targets.set(examples)
+        self._counts = self._processes.sum(self.sums.new_tensor([len(part) for part in examples])).clamp(min=1)
+        documents = self.source.held_out(self.targets.documents)
+        self._steps = self.source.steps(documents, self._check.recordings)
+
+    def evaluate(self) -> Tensor:
+        """Return loss and accuracy of each model: (2, models)."""
+        self.sums.zero_()
+        for given, shape in self._steps:
+            self._check(given, shape)
+        loss, weight, right = self._processes.sum(self.sums.clone())
+        return torch.stack([loss / weight.clamp(min=torch.finfo(weight.dtype).tiny), right / self._counts])
 
 
 class Engine:

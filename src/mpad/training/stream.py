@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from mpad.errors import NotFinite
 from mpad.training.checkpoint import Checkpoint
 from mpad.training.engine import Engine
-from mpad.training.examples import Examples
 from mpad.training.loop import History, check_finite, report_of
 from mpad.training.processes import ALONE, Processes
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights, EarlyStopping
-from mpad.training.task import Batches, Task
+from mpad.training.task import Batches, Examples, Task
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,77 @@
 """Tasks: a network, its examples, and how to train it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mpad.errors import InputError
 from mpad.network import Network
 from mpad.training.config import TrainingConfig
-from mpad.training.examples import Examples
+
+_EVALUATION_NODES = 16_384  # words in one batch of evaluation: more spill out of the cache
+
+
+class Corpus(Protocol):
+    """Documents on a device, of which batches can be cut."""
+
+    device: torch.device
+
+    def __len__(self) -> int: ...
+
+    def document_sizes(self, documents: Tensor) -> Tensor:
+        """Return the size of some documents, in words: (n,) int64."""
+        ...
+
+    def take(self, documents: Tensor) -> Any:
+        """Cut out these documents, in this order, as the network wants them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Documents of a corpus with their targets."""
+
+    corpus: Corpus
+    documents: Tensor  # (n,) int64, into the corpus
+    targets: Tensor  # (n,) int64 class numbers, or (n, n_classes) float indicators
+    weights: Tensor  # (n,) float, what each counts in the loss
+
+    def __len__(self) -> int:
+        return self.documents.shape[0]
+
+
+def make_examples(
+    corpus: Corpus,
+    documents: NDArray[np.int64],
+    targets: NDArray[Any],
+    weights: NDArray[np.float32] | None = None,
+) -> Examples:
+    """Choose documents of a corpus; `targets` and `weights` have one row for each document of the corpus."""
+    if weights is None:
+        weights = np.ones(len(targets), np.float32)
+
+    def tensor(array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(corpus.device)
+
+    return Examples(corpus, tensor(documents), tensor(targets[documents]), tensor(weights[documents]))
+
+
+def batch_numbers(corpus: Corpus, documents: Tensor) -> NDArray[np.int64]:
+    """Return the batch of each document, in order; batches have about the same number of words."""
+    sizes = corpus.document_sizes(documents).cpu().numpy()
+    return np.asarray(np.cumsum(sizes) // _EVALUATION_NODES)
+
+
+def in_batches(corpus: Corpus, documents: Tensor) -> Iterator[Any]:
+    """Cut documents, in order, into batches of about the same number of words."""
+    number = batch_numbers(corpus, documents)
+    for part in np.split(np.arange(len(number)), np.flatnonzero(np.diff(number)) + 1):
+        yield corpus.take(documents[torch.from_numpy(part).to(documents.device)])
 
 
 @dataclass(frozen=True)
