@@ -95,14 +95,13 @@ def test_triples_say_which_documents_choose_the_epoch(fruit_corpus):
     assert masked.test_accuracy == result.test_accuracy
 
 
-@pytest.mark.parametrize(("batch_size", "together"), [(16, 3), (200, 1)])
-def test_results_come_as_soon_as_they_are_there(fruit_corpus, batch_size, together):
-    """One after another where models do not train together: nothing of the later ones was run before the first."""
+def test_results_are_yielded_as_soon_as_a_fold_is_trained(fruit_corpus):
+    """On a CPU folds train one after another: nothing of the later ones has run before the first."""
     seen = []
-    estimator = quick(max_epochs=2, batch_size=batch_size)
+    estimator = quick(max_epochs=2, batch_size=16)
     results = cross_validate_in_turn(estimator, *fruit_corpus, cv=3, sink=lambda report: seen.append(report.model))
     first = next(results)
-    assert first.together == together and set(seen) == set(range(together)) and first.seconds > 0
+    assert first.together == 1 and set(seen) == {0} and first.seconds > 0
     assert len(list(results)) == 2
 
 
