@@ -1,8 +1,7 @@
 """MPAD (Nikolentzos, Tixier and Vazirgiannis, AAAI 2020) in plain PyTorch.
 
-This file defines the network: four variants, every ablation and every preset, chosen by `MPADConfig`. Faster versions
-(`mpad.kernels`), prediction without torch (`mpad.inference`) and ONNX are tested against it. Equation numbers are the
-paper's. A batch is one large disconnected graph; its rows are words, followed by one master node per graph.
+Four variants, every ablation and every preset, chosen by `MPADConfig`; kernels, inference and ONNX are tested against it.
+Equation numbers are the paper's. A batch is one disconnected graph: rows of words, then one master node per graph.
 """
 
 from dataclasses import dataclass
@@ -135,6 +134,8 @@ class MessagePassing(nn.Module):
         self.mlp2 = nn.Linear(d, d)
         self.project = nn.Linear(in_width, d, bias=False) if first and gated and not two_mlps else None
         self.gate = Gate(d) if gated else None
+        for linear in [x for x in (self.before1, self.mlp1) if x is not None and config.mlp_norm]:
+            linear.bias.requires_grad_(False)  # batch norm removes it: its gradient would be rounding
 
     def forward(self, h: Tensor, graph: Graph) -> Tensor:
         """H → H': (rows, in_width) → (rows, hidden)."""

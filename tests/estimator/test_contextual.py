@@ -194,7 +194,7 @@ def test_training_goes_on(tiny_transformer, fruit_corpus):
     assert model.fit(texts, labels).history_[0].train_loss < 0.9 * first
     model.partial_fit(texts[:20], labels[:20])
     assert len(model.model_.network.vectors) == 0 and model.predict_proba(NEW).shape == (4, 2)
-    with pytest.raises(InputError, match="features that it began with"):
+    with pytest.raises(InputError, match="features it began with"):
         model.set_params(features="words", vectors=None).fit(texts, labels)
 
 

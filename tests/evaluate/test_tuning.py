@@ -29,7 +29,7 @@ def test_the_default_is_the_first_trial_and_a_study_goes_on(fruit_corpus, tmp_pa
 def test_what_cannot_be_tuned(fruit_corpus):
     with pytest.raises(InputError, match="minutes must be above 0"):
         tune(*fruit_corpus, minutes=0)
-    with pytest.raises(InputError, match="one label a document"):
+    with pytest.raises(InputError, match="single-label data"):
         tune(["a", "b"], [[0, 1], [1, 0]], minutes=1)
     with pytest.raises(InputError, match="too few"):
         tune(["a", "b"], [0, 1], minutes=1)

@@ -78,7 +78,7 @@ def test_training_in_c_is_plain_training(variant, style, ablation):
         ours = fast_gradients.get(name, torch.zeros_like(x))
         assert torch.allclose(ours, x, atol=1e-4 * largest), name
     for name, x in weights.items():
-        assert torch.allclose(fast_weights[name].float(), x.float(), atol=1e-3), name
+        assert torch.allclose(fast_weights[name].float(), x.float(), atol=3e-3), name
 
 
 @pytest.mark.parametrize("native", ["c", "numpy"])

@@ -1,4 +1,4 @@
-"""Cross-validation in which all folds of all settings train at once, in one stacked model."""
+"""Cross-validation; on a GPU all folds of all settings train at once, in one stacked model."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ def cross_validate(
     group_copies: bool = True,
     sink: Sink = silent,
 ) -> list[FoldResult]:
-    """Train and test every estimator on every fold, all at the same time where that is faster.
+    """Train and test every estimator on every fold; on a GPU, all at the same time.
 
     Parameters
     ----------
