@@ -1,6 +1,6 @@
 """MPAD (Nikolentzos, Tixier and Vazirgiannis, AAAI 2020) in plain PyTorch.
 
-Four variants, every ablation and every preset, chosen by `MPADConfig`; kernels, inference and ONNX are tested against it.
+Four variants, every ablation and preset, chosen by `MPADConfig`; kernels, inference and ONNX are tested against it.
 Equation numbers are the paper's. A batch is one disconnected graph: rows of words, then one master node per graph.
 """
 

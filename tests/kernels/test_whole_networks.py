@@ -42,7 +42,7 @@ def network_and_corpus(variant, style, ablation):
     return network, graphs
 
 
-def train(network, corpus, n_steps=3):
+def train(network, corpus, n_steps=2):
     """Return losses, the first step's gradients, and weights and running averages at the end."""
     counter = DropoutCounter([5])
     set_dropout_counter(network, counter)
