@@ -17,7 +17,7 @@ import torch
 from mpad.paper.experiments.provenance import commit
 
 HERE = Path(__file__).parent
-KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "rivals": "`python -m benchmarks.speed.rivals`"} | {
+KINDS = {"cpu": "`make bench`", "gpu": "`make bench-gpu`", "baselines": "`python -m benchmarks.speed.baselines`"} | {
     "serving": "`python -m benchmarks.speed.serving`",
     "engines": "`python -m benchmarks.speed.engines`",
     "page": "`python -m benchmarks.speed.page`",

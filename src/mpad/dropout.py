@@ -35,7 +35,7 @@ class Dropout(nn.Module):
         super().__init__()
         self.p, self.layer = p, layer
         self.counter: DropoutCounter | None = None
-        self._calls = 0  # stands in for the counter's step where there is no counter
+        self._calls = 0  # used as the step if there is no counter
         self.register_buffer("threshold", torch.tensor([min(int(256 * p + 0.5), 255)]), persistent=False)
 
     def forward(self, x: Tensor, rows: Tensor | None = None) -> Tensor:

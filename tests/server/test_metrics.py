@@ -105,6 +105,8 @@ def test_several_workers_are_summed_and_the_dead_keep_their_counts(folders):
     with running(folders[0], "--quiet", "--workers", "2") as (address, process):
         for _ in range(40):  # each on a connection of its own: either worker may take it
             ask(address, body={"texts": ["an apple", "a saw"]})
+        # a request is counted once its answer is on the way: the last one may still be missing
+        assert until(lambda: value(metrics(address), "mpad_requests_total", endpoint="/predict", status="200") == 40)
         pages = [metrics(address) for _ in range(6)]
         assert {value(page, "mpad_requests_total", endpoint="/predict", status="200") for page in pages} == {40}
         assert {value(page, "mpad_batch_documents_sum", model="flat") for page in pages} == {80}

@@ -156,7 +156,7 @@ class TextClassifier(_Estimator, ABC):
 
         """
         earlier = self._earlier_model()
-        read = read_documents(self, X, y, sample_weight, validation)
+        read = check_fit_input(self, X, y, sample_weight, validation)
         if refit and not read.has_validation:
             raise InputError("refit trains again with the validation documents; pass some as validation")
         if checkpoint is not None and self._members > 1:
@@ -178,11 +178,12 @@ class TextClassifier(_Estimator, ABC):
         tasks = tasks[: len(histories)]
         whole, fitted = self._complete(model, data, tasks, seed, train_on_held=not read.has_validation)
         logits = held_out_logits(model, tasks, data)[2] if fitted.logits is None else fitted.logits
-        if refit := refit and not interrupted:
+        refit = refit and not interrupted
+        if refit:
             whole = self._train_on_everything(model, fitted, data, histories, seed, sink)
         self._remember(whole, fitted, histories)
         self.interrupted_ |= interrupted
-        self._score(read, tasks, logits, histories, refit, earlier)
+        self._score(read, tasks, logits, histories, refit)
         if self._shows(sink):
             lines = [*closing_lines(self), "next: predict(texts), explain(text).show(), save(folder)"]
             sys.stderr.write("".join(f"{line}\n" for line in lines))
@@ -208,12 +209,11 @@ class TextClassifier(_Estimator, ABC):
 
     def _score(
         self,
-        read: "Documents",
+        read: "FitInput",
         tasks: Sequence[Task],
         logits: NDArray[np.floating],
         histories: Sequence[History],
         refit: bool,
-        earlier: TextModel | None,
     ) -> None:
         """Compare the model with the baseline on held-out documents; remember the training in numbers."""
         splits = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
@@ -422,8 +422,8 @@ class TextClassifier(_Estimator, ABC):
 
         The repository is created if it does not exist. Needs the extra `hub`.
         """
-        with TemporaryDirectory() as beside:
-            folder = Path(beside) / "model"
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "model"
             self.save(folder)
             return upload(folder, repo_id, private, token, message)
 
@@ -457,12 +457,12 @@ class TextClassifier(_Estimator, ABC):
         return tags
 
 
-# ── Reading what `fit` is given ──
+# ── The input of `fit` ──
 
 
 @dataclass(frozen=True)
-class Documents:
-    """The documents of a fit, checked: those to train on, then the user's validation documents."""
+class FitInput:
+    """Checked input of `fit`: documents to train on, then the user's validation documents."""
 
     texts: list[str]
     labels: Labels
@@ -497,14 +497,14 @@ class Documents:
         return ~np.isin(checksums(self.texts), self.seen)
 
 
-def read_documents(
+def check_fit_input(
     estimator: TextClassifier,
     X: Iterable[str],
     y: Any,
     sample_weight: Any,
     validation: tuple[Iterable[str], Any] | None,
-) -> Documents:
-    """Check what `fit` is given, and report what is odd about it."""
+) -> FitInput:
+    """Check the input of `fit`, and warn of suspicious labels and copies."""
     names = label_names(y)
     texts, y = as_examples(X, y)
     earlier = estimator._earlier_model()
@@ -515,7 +515,7 @@ def read_documents(
     n, checked, truth = len(texts), *(([], targets[:0]) if validation is None else as_validation(validation, labels))
     weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
     seen = np.zeros(0, np.uint32) if earlier is None else estimator.trained_on_
-    read = Documents([*texts, *checked], labels, np.concatenate([targets, truth]), weights, n, seen)
+    read = FitInput([*texts, *checked], labels, np.concatenate([targets, truth]), weights, n, seen)
     if read.held_out is not None:
         warn_of_leak(read.texts, read.groups, read.held_out)
     return read

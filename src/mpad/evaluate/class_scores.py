@@ -61,11 +61,15 @@ class ClassScores:
         precision, recall, f1 = (float(np.mean(score[support > 0])) for score in scores)
         return precision, recall, f1
 
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Correct predictions: (documents,)."""
+        return np.array([own == other for own, other in zip(self.truth, self.predicted, strict=True)], bool)
+
     @property
     def accuracy(self) -> Share:
         """Share of correct documents, with its 95 % interval."""
-        n = len(self.truth)
-        return wilson(sum(a == b for a, b in zip(self.truth, self.predicted, strict=True)), n)
+        return wilson(int(self.right.sum()), len(self.right))
 
     @property
     def majority(self) -> tuple[str, float]:
@@ -77,8 +81,7 @@ class ClassScores:
     def calibration(self, unscaled: bool = False) -> Calibration | None:
         """Return the calibration, optionally before temperature scaling; None if there are no probabilities."""
         confidence = self.unscaled if unscaled else self.confidence
-        right = np.array(self.truth) == np.array(self.predicted)
-        return None if confidence is None else Calibration(confidence, right)
+        return None if confidence is None else Calibration(confidence, self.right)
 
 
 def evaluate(model: Any, texts: Iterable[str], labels: Iterable[Any]) -> ClassScores | LabelScores:

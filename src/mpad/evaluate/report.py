@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix
 
-from mpad.estimator.intervals import Share, wilson
+from mpad.estimator.intervals import Share
 from mpad.evaluate.calibration import Calibration
+from mpad.evaluate.class_scores import ClassScores
 from mpad.evaluate.label_scores import LabelScores, Measured, score_labels
 from mpad.explain import DEFAULT, explain
 from mpad.explain.corpus import ClassFeatures, class_features
@@ -53,20 +54,12 @@ class _Evaluation:
     """Predictions of a single-label model on labeled documents."""
 
     texts: Sequence[str]
-    truth: Sequence[str]
-    predicted: list[str]
-    probabilities: NDArray[np.float64]  # (documents, classes)
-    classes: list[str]
+    scores: ClassScores
     ids: Sequence[str] | None = None  # ids of the documents in their file
 
     def document_name(self, k: int) -> str:
         """Return the id of a document, or its number if it has none."""
         return f"document {k + 1}" if self.ids is None else f"document {self.ids[k]}"
-
-    @property
-    def right(self) -> NDArray[np.bool_]:
-        """Correct predictions: (documents,)."""
-        return np.asarray(np.array(self.truth) == np.array(self.predicted))
 
 
 def make_report(
@@ -117,7 +110,8 @@ def make_report(
     else:
         classes = [str(label) for label in model.labels.classes]
         predicted = [classes[column] for column in probabilities.argmax(1)]
-        results = _Evaluation(texts, [str(label) for label in truth], predicted, probabilities, classes, ids)
+        single = ClassScores(classes, [str(label) for label in truth], predicted, probabilities.max(1))
+        results = _Evaluation(texts, single, ids)
         parts = [about, _header(results), _per_class(results), _confusions(results), _calibration(results), features]
         parts.append(_mistakes(model, results, mistakes) if mistakes else "")
     parts.append("" if against is None else _drift_table(drift(model, against, texts)))
@@ -129,27 +123,24 @@ def make_report(
 
 
 def _header(results: _Evaluation) -> str:
-    n = len(results.texts)
-    most, count = Counter(results.truth).most_common(1)[0]
+    most, share = results.scores.majority
     return (
-        f"<div class='row'>{_score_box(wilson(int(results.right.sum()), n), 'right')}</div>"
-        f"<p class='quiet'>{n:,} documents. Always predicting '{escape(most)}' would be right for "
-        f"{100 * count / n:.1f} %. {_about_lengths(results.texts)}</p>"
+        f"<div class='row'>{_score_box(results.scores.accuracy, 'right')}</div>"
+        f"<p class='quiet'>{len(results.texts):,} documents. Always predicting '{escape(most)}' would be right for "
+        f"{100 * share:.1f} %. {_about_lengths(results.texts)}</p>"
     )
 
 
 def _per_class(results: _Evaluation) -> str:
-    classes = sorted({*results.classes, *results.truth})
-    precision, recall, f1, support = precision_recall_fscore_support(
-        results.truth, results.predicted, labels=classes, zero_division=0.0
-    )
-    return f"<h2>Each class</h2>{_class_table(classes, precision, recall, f1, {'documents': support})}"
+    precision, recall, f1, support = results.scores.per_class
+    table = _class_table(results.scores.classes, precision, recall, f1, {"documents": support})
+    return f"<h2>Each class</h2>{table}"
 
 
 def _confusions(results: _Evaluation) -> str:
-    counts = Counter([*results.truth, *results.predicted])
+    counts = Counter([*results.scores.truth, *results.scores.predicted])
     classes = sorted(name for name, _ in counts.most_common(_MAX_CLASSES))
-    matrix = confusion_matrix(results.truth, results.predicted, labels=classes)
+    matrix = confusion_matrix(results.scores.truth, results.scores.predicted, labels=classes)
     diagonal = np.eye(len(classes), dtype=bool)
     most = {True: max(int(matrix[diagonal].max(initial=0)), 1), False: max(int(matrix[~diagonal].max(initial=0)), 1)}
 
@@ -171,7 +162,8 @@ def _confusions(results: _Evaluation) -> str:
 
 
 def _calibration(results: _Evaluation) -> str:
-    calibration = Calibration(results.probabilities.max(1), results.right)
+    calibration = results.scores.calibration()
+    assert calibration is not None
     shares, accuracies = calibration.coverage()
     rows = "".join(
         f"<tr><td class='number'>{100 * shares[k]:.0f} %</td><td class='number'>{100 * accuracies[k]:.1f} %</td></tr>"
@@ -202,11 +194,12 @@ def _feature_table(views: Sequence[ClassFeatures], n: int) -> str:
 
 
 def _mistakes(model: DocumentModel, results: _Evaluation, most: int) -> str:
-    confidence = results.probabilities.max(1)
-    wrong = sorted(np.flatnonzero(~results.right).tolist(), key=lambda k: -confidence[k])[:most]
+    scores, confidence = results.scores, results.scores.confidence
+    assert confidence is not None
+    wrong = sorted(np.flatnonzero(~scores.right).tolist(), key=lambda k: -confidence[k])[:most]
     parts = [
-        f"<div class='mistake'><p>{escape(results.document_name(k))}: <b>{escape(results.truth[k])}</b>, predicted as "
-        f"<b>{escape(results.predicted[k])}</b> with a probability of {100 * confidence[k]:.0f} %</p>"
+        f"<div class='mistake'><p>{escape(results.document_name(k))}: <b>{escape(scores.truth[k])}</b>, predicted as "
+        f"<b>{escape(scores.predicted[k])}</b> with a probability of {100 * confidence[k]:.0f} %</p>"
         f"{to_fragment(explain(model, results.texts[k]), graph=False, heading=False)}</div>"
         for k in wrong
     ]

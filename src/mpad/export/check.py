@@ -1,4 +1,4 @@
-"""An exported model beside the one that it was made of: size, speed and quality on labelled documents."""
+"""Compare an exported model with its original: size, speed and quality on labeled documents."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ class Checked:
     """Scores of a model on some documents."""
 
     megabytes: float  # of its folder
-    speed: float  # documents a second, from text, after a first pass
+    speed: float  # documents per second, from text, after a first pass
     measure: str  # what the quality is
     quality: float
     probabilities: Doubles  # (documents, classes)
     answers: NDArray[Any]
 
     def differs_from(self, other: "Checked") -> tuple[float, int]:
-        """The largest difference of a probability, and how many documents get another answer."""
+        """Return the largest difference of a probability, and the number of documents with another prediction."""
         differs = (self.answers != other.answers).reshape(len(self.answers), -1).any(axis=1)
         return float(np.abs(self.probabilities - other.probabilities).max(initial=0)), int(differs.sum())
 
@@ -38,7 +38,7 @@ class Checked:
 def check_model(
     folder: Path, texts: Sequence[str], labels: Sequence[Any], tokenizer: str | Tokenizer | None = None
 ) -> Checked:
-    """A model folder, answered by the NumPy runtime."""
+    """Check a model folder with `mpad.inference`."""
     pipeline = inference.load(folder, tokenizer)
     return _checked(folder, pipeline.labels, pipeline.logits, texts, labels)
 

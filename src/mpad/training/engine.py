@@ -302,13 +302,8 @@ def find_engine(tasks: Sequence[Task], before: Engine | None = None) -> Engine:
     on_gpu = tasks[0].examples.documents.device.type == "cuda"
     held = [part for task in tasks for part in (task.examples, task.validation, task.watched) if part is not None]
     one_corpus = len({id(part.corpus) for part in held}) == 1
-    if (
-        on_gpu
-        and one_corpus
-        and network.stackable
-        and isinstance(corpus, CorpusTensors)
-        and kernels.supports_static_batches(corpus.device)
-    ):
+    static = kernels.supports_static_batches(corpus.device)
+    if static and one_corpus and network.stackable and isinstance(corpus, CorpusTensors):
         return Engine(tasks, StaticGraphBatches(corpus, len(tasks)))
     if on_gpu and one_corpus and len(tasks) == 1 and not network.stackable and _fixed_shapes(corpus, network):
         if before is not None and before.fits(tasks[0]):

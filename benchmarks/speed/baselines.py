@@ -1,4 +1,4 @@
-"""`python -m benchmarks.speed.rivals`: time an epoch of each baseline on a GPU against MPAD; write rivals.json.
+"""`python -m benchmarks.speed.baselines`: time an epoch of each baseline on a GPU against MPAD; write baselines.json.
 
 The corpus comes from the folder MPAD_DATA, word vectors from the file MPAD_VECTORS; without them they are made up.
 """
@@ -35,7 +35,7 @@ def main() -> None:
                 f"batches of {_BATCH} documents for both; of 64, as in the protocol, {1000 * by_protocol:.0f} ms",
             )
         )
-    results.write({"An epoch of a rival, against one of mpad": results.on(corpus.text, rows)}, "rivals", _folder())
+    results.write({"An epoch of a rival, against one of mpad": results.on(corpus.text, rows)}, "baselines", _folder())
 
 
 def _folder() -> Path:
