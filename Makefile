@@ -41,7 +41,7 @@ test: lint types
 	$(MAKE) test-plain
 
 # Everything that compiled code computes has a plain version, which runs where there is no compiler.
-CORE := tests/text tests/graph tests/test_model.py tests/test_equations.py tests/kernels/test_whole_networks.py tests/training tests/inference tests/pipeline
+CORE := tests/text tests/graph tests/test_model.py tests/test_equations.py tests/kernels/test_whole_networks.py tests/training tests/inference tests/test_network.py
 test-plain: $(READY)
 	MPAD_NATIVE=off $(TEST) $(CORE)
 

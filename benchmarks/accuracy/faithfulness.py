@@ -27,9 +27,9 @@ from mpad.errors import MPADError
 from mpad.explain.document import EDGE, SENTENCE, UNITS
 from mpad.explain.faithfulness import measure
 from mpad.explain.pairs import pair_share
+from mpad.inference import Pipeline
 from mpad.paper.experiments.provenance import device_name, digest, versions
 from mpad.paper.experiments.splits import split
-from mpad.pipeline.document_model import DocumentModel
 from mpad.text.distilled import auto_source
 
 FILE = results.HERE / "faithfulness.jsonl"
@@ -113,7 +113,6 @@ def _run(setting: str, dataset: str, seed: int) -> Record:
     model.fit([corpus.texts[k] for k in trained], labels[trained])
     fitted = time.perf_counter() - start
     fitted_model = model.model_
-    assert isinstance(fitted_model, DocumentModel)
     explained = texts[: _TESTED_LONG if dataset in _LONG else _TESTED]
     units = [unit for unit in UNITS if unit != SENTENCE or dataset in _SEVERAL_SENTENCES]
     return {
@@ -132,7 +131,7 @@ def _run(setting: str, dataset: str, seed: int) -> Record:
     }
 
 
-def _measured(model: DocumentModel, texts: list[str], units: list[str]) -> dict[str, dict[str, Any]]:
+def _measured(model: Pipeline, texts: list[str], units: list[str]) -> dict[str, dict[str, Any]]:
     """What each unit and method came to; edges and sentences are the same whatever occlusion takes for a word."""
     kept: dict[str, dict[str, Any]] = {unit: {} for unit in units}
     for one in measure(model, texts, _METHODS, units):

@@ -35,11 +35,10 @@ from mpad import inference as runtime
 from mpad._version import __version__
 from mpad.config import MPADConfig
 from mpad.data.labels import Labels
+from mpad.estimator.store import load_model, save_model
 from mpad.graph import graphs_of_words
 from mpad.graph.build import GraphConfig
 from mpad.model import MPAD
-from mpad.pipeline.document_model import DocumentModel
-from mpad.pipeline.store import load_model, save_model
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 
@@ -82,7 +81,7 @@ def save_random_model(texts: list[str], path: Path) -> None:
     network = MPAD(MPADConfig(2, 300, vocabulary.n_rows)).eval()
     network.vectors.normal_(std=0.3)
     save_model(
-        DocumentModel(tokenizer, vocabulary, GraphConfig(), network, Labels(np.array(["no", "yes"]))),
+        runtime.Pipeline(tokenizer, vocabulary, GraphConfig(), network, Labels(np.array(["no", "yes"]))),
         {},
         {},
         path,
@@ -93,11 +92,13 @@ def save_random_model(texts: list[str], path: Path) -> None:
 def _latency(path: Path, corpus: Corpus) -> list[Row]:
     model, (by_torch, _) = runtime.load(path), load_model(path)
     texts = corpus.texts[:300]
-    gap = np.abs(model.network(model.pack(texts)).logits - by_torch.answer_by_torch(by_torch.pack(texts)).logits).max()
+    gap = np.abs(
+        model.network.answer(model.pack(texts)).logits - by_torch.network.answer_by_torch(by_torch.pack(texts)).logits
+    ).max()
     passes = [
         (
             _median_ms(lambda text: model.predict_proba([text]), texts),
-            _median_ms(lambda text: by_torch.answer_by_torch(by_torch.pack([text])), texts),
+            _median_ms(lambda text: by_torch.network.answer_by_torch(by_torch.pack([text])), texts),
         )
         for _ in range(ROUNDS)
     ]

@@ -1,19 +1,23 @@
-"""Several separately trained MPADs as one network."""
+"""Several separately trained MPADs as one network, and a loaded network as one of torch."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mpad.config import MPADConfig
 from mpad.graph.batch import GraphBatch
+from mpad.inference.pipeline import Pipeline
 from mpad.kernels import accelerate
 from mpad.model import MPAD
-from mpad.network import Network, Output
+from mpad.network import GraphNetwork, Output
 
 
-class Ensemble(Network):
+class Ensemble(GraphNetwork):
     """The mean of several networks.
 
     logits = mean over members of MPAD_k(batch)    vectors = [vectors of member 1, …, of member K]
@@ -82,3 +86,26 @@ def scale_logits(network: MPAD | Ensemble, factor: float) -> None:
 def make_mpad(config: MPADConfig) -> MPAD | Ensemble:
     """Build an untrained network, accelerated where a backend supports it."""
     return accelerate(MPAD(config) if config.members == 1 else Ensemble(config))
+
+
+def as_torch(pipeline: Pipeline) -> Pipeline:
+    """Return a loaded pipeline with a network of torch that shares the memory of its NumPy network."""
+    if isinstance(pipeline.network, nn.Module):
+        return pipeline
+    loaded = pipeline.network
+    network = make_mpad(loaded.config).eval()
+    tensors, vectors = {name: _share(value) for name, value in loaded.weights.items()}, _share(loaded.vectors)
+    if loaded.config.learn_vectors:
+        tensors["vectors"] = vectors
+    else:
+        network.set_vectors(vectors)
+    network.load_state_dict(tensors, assign=True)
+    network.share(loaded)
+    return pipeline.with_network(network)
+
+
+def _share(array: NDArray[Any]) -> Tensor:
+    """Return a tensor over an array's memory, which is never written to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from mpad.config import MPADConfig
 from mpad.dropout import Dropout
 from mpad.graph.batch import GraphBatch
-from mpad.network import Network, Output
+from mpad.network import GraphNetwork, Output
 
 
 def segment_sum(x: Tensor, owner: Tensor, n: int) -> Tensor:
@@ -209,7 +209,7 @@ class GraphEncoder(nn.Module):
         return self.readout(states, graph)
 
 
-class MPAD(Network):
+class MPAD(GraphNetwork):
     """Message passing attention network: word graphs → logits.
 
     mpad            one graph per document: its vector is the document's

@@ -8,12 +8,12 @@ import pytest
 
 from mpad import MPADClassifier, cross_validate
 from mpad import inference as runtime
+from mpad.ensemble import as_torch
 from mpad.errors import InputError, MissingExtra, StoreError
 from mpad.evaluate.tuning import Comparison
 from mpad.explain.document import trace_document
 from mpad.export.int8_folder import export_int8
 from mpad.export.onnx_folder import export_onnx
-from mpad.pipeline.document_model import DocumentModel
 from mpad.server.models import LoadedModel
 from mpad.text import contextual
 
@@ -62,11 +62,11 @@ def test_numpy_and_torch_answer_alike(tiny_transformer, fruit_corpus, preset, va
     texts, labels = (part[:60] for part in fruit_corpus)
     model = make(tiny_transformer, preset=preset, variant=variant, max_epochs=2).fit(texts, labels).model_
     packed = model.pack([*NEW, *texts[:5]])
-    by_numpy, by_torch = model.answer(packed), model.answer_by_torch(packed)
+    by_numpy, by_torch = model.network.answer(packed), model.network.answer_by_torch(packed)
     assert np.allclose(by_numpy.logits, by_torch.logits, atol=1e-4)
     assert np.allclose(by_numpy.word_attention, by_torch.word_attention, atol=1e-4)
     alone = np.concatenate([model.logits([text]) for text in NEW])
-    assert np.allclose(alone, by_numpy.logits[:4], atol=0.02)  # states are rounded to float16
+    assert np.allclose(alone, model.answer(packed).logits[:4], atol=0.02)  # states are rounded to float16
 
 
 def test_the_network_reads_the_context_of_a_word(fitted):
@@ -89,7 +89,7 @@ def test_a_saved_model_answers_the_same(fitted, folder):
     for pipeline in (runtime.load(folder), runtime.load(folder, memory_mapped=True)):
         assert np.array_equal(pipeline.predict_proba(NEW), expected)
         assert pipeline.predict_proba([]).shape == (0, 2)
-        assert np.array_equal(DocumentModel.of(pipeline).probabilities(NEW), expected)
+        assert np.array_equal(as_torch(pipeline).predict_proba(NEW), expected)
     assert np.allclose(LoadedModel("m", folder).predict(NEW).probabilities, expected)
 
 
@@ -159,7 +159,8 @@ def test_words_that_look_like_pieces(tiny_transformer, fruit_corpus):
     model = make(tiny_transformer, tokenizer=str.split, max_epochs=2).fit([f"{text} ##x #y" for text in texts], labels)
     packed = model.model_.pack(["##xz new ##x words"])
     assert packed.new_words and len(packed.words) == 4
-    by_numpy, by_torch = model.model_.answer(packed), model.model_.answer_by_torch(packed)
+    network = model.model_.network
+    by_numpy, by_torch = network.answer(packed), network.answer_by_torch(packed)
     assert np.allclose(by_numpy.logits, by_torch.logits, atol=1e-4)
 
 

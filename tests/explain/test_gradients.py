@@ -126,9 +126,9 @@ def test_explaining_leaves_the_model_alone_meanwhile(fitted_flat):
     from threading import Thread
 
     model, text = fitted_flat.model_, "the apple was not a saw and the drill was a plum " * 20
-    before = model.probabilities([text])
+    before = model.predict_proba([text])
     explaining = Thread(target=lambda: [fitted_flat.explain(text) for _ in range(3)])
     explaining.start()
     while explaining.is_alive():
-        assert np.array_equal(model.probabilities([text]), before)
+        assert np.array_equal(model.predict_proba([text]), before)
     explaining.join()

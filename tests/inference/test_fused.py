@@ -35,7 +35,7 @@ def test_parts_and_cores_change_nothing(preset, variant, monkeypatch):
 def test_documents_without_words(master, given):
     model = random_model(hidden=16, master_node=master)
     graphs = model.pack(given)
-    found, expected = model.answer(graphs), model.answer_by_torch(model.pack(given or [""]))
+    found, expected = model.answer(graphs), model.network.answer_by_torch(model.pack(given or [""]))
     assert found.logits.shape == (len(given), 3)
     assert np.allclose(found.logits, expected.logits[: len(given)], atol=1e-5)
 

@@ -11,9 +11,8 @@ from mpad.config import VARIANTS, MPADConfig
 from mpad.data.labels import Labels
 from mpad.estimator.presets import PRESETS
 from mpad.graph.build import GraphConfig
-from mpad.inference import network
+from mpad.inference import Pipeline, network
 from mpad.model import MPAD
-from mpad.pipeline.document_model import DocumentModel
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import learn_vocabulary
 
@@ -42,7 +41,7 @@ def random_model(variant="mpad", hidden=8, **options):
                 module.running_var.uniform_(0.5, 2)
                 module.weight.normal_()
                 module.bias.normal_()
-    return DocumentModel(tokenizer, vocabulary, GraphConfig(), network, Labels(np.array(["a", "b", "c"])))
+    return Pipeline(tokenizer, vocabulary, GraphConfig(), network, Labels(np.array(["a", "b", "c"])))
 
 
 def all_options():
@@ -66,7 +65,7 @@ def test_numpy_and_torch_give_the_same(variant, options, compiled, monkeypatch):
         monkeypatch.setattr(native, "library", None)
     model = random_model(variant, **{"hidden": 16, **options})
     graphs = model.pack(texts(1))
-    ours, theirs = model.answer(graphs), model.answer_by_torch(graphs)
+    ours, theirs = model.answer(graphs), model.network.answer_by_torch(graphs)
     large = np.abs(theirs.logits).max(axis=1, keepdims=True).clip(min=1)  # without renormalisation sums grow
     assert np.abs((ours.logits - theirs.logits) / large).max() < 1e-5
     probabilities = [model.labels.probabilities(answer.logits) for answer in (ours, theirs)]
@@ -97,11 +96,11 @@ def test_no_documents_give_no_rows():
 @pytest.mark.parametrize("window", [1, 5])
 def test_other_windows(window):
     plain = random_model()
-    model = DocumentModel(
+    model = Pipeline(
         plain.tokenizer, plain.vocabulary, GraphConfig(window, directed=False), plain.network, plain.labels
     )
     graphs = model.pack(texts(3))
-    assert np.allclose(model.answer(graphs).logits, model.answer_by_torch(graphs).logits, atol=1e-5)
+    assert np.allclose(model.answer(graphs).logits, model.network.answer_by_torch(graphs).logits, atol=1e-5)
 
 
 def test_words_met_later_are_looked_up_too():

@@ -93,6 +93,6 @@ def test_prediction_without_torch_is_the_plain_network(variant, style, ablation,
     weights = {name: x.detach().numpy() for name, x in network.state_dict().items()}
     with torch.no_grad():
         expected = network(CorpusTensors(graphs).take(torch.arange(len(TEXTS))))
-    answer = Network(network.config, weights, network.vectors.detach().numpy())(graphs)
+    answer = Network(network.config, weights, network.vectors.detach().numpy()).answer(graphs)
     assert np.allclose(answer.logits, expected.logits.numpy(), atol=1e-5)
     assert np.allclose(answer.vectors, expected.vectors.numpy(), atol=1e-5)

@@ -83,8 +83,8 @@ def test_fit_save_and_answer_with_new_words(folder, fruit_corpus, tmp_path, monk
     assert np.allclose(whole, alone, atol=1e-6)
     packed = model.model_.pack(asked)
     assert packed.new_words
-    by_torch = model.model_.answer_by_torch(packed).logits
-    assert np.allclose(by_torch, model.model_.answer(packed).logits, atol=1e-5)
+    network = model.model_.network
+    assert np.allclose(network.answer_by_torch(packed).logits, network.answer(packed).logits, atol=1e-5)
     model.save(tmp_path / "m")
     for loaded in (runtime.load(tmp_path / "m"), MPADClassifier.load(tmp_path / "m", device="cpu")):
         assert np.array_equal(loaded.predict_proba(asked), whole)

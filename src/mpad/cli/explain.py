@@ -18,7 +18,7 @@ from mpad.text.printable import printable
 
 if TYPE_CHECKING:
     from mpad.explain.explanation import Explanation
-    from mpad.pipeline.document_model import DocumentModel
+    from mpad.inference.pipeline import Pipeline
 
 _METHODS = ("gradients", "occlusion", "attention")
 _PICTURES = (".svg", ".png", ".pdf")
@@ -128,8 +128,8 @@ def run(
         return
     if text == "-":
         text = decode("standard input", sys.stdin.buffer.read())
+    from mpad.estimator.store import load_model
     from mpad.explain import explain
-    from mpad.pipeline.store import load_model
 
     with Console(stderr=True).status("explaining …"):  # only on a terminal
         loaded_model = load_model(model, tokenizer=tokenizer)[0]
@@ -185,8 +185,8 @@ def _explain_into_folder(
     from html import escape
 
     from mpad.cli.progress import document_bar
+    from mpad.estimator.store import load_model
     from mpad.explain import explain
-    from mpad.pipeline.store import load_model
 
     loaded = load_model(model, tokenizer=tokenizer)[0]
     out.mkdir(parents=True, exist_ok=True)
@@ -250,13 +250,12 @@ def _format_keywords(explanation: "Explanation") -> str:
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _load_graph_model(folder: Path, tokenizer: str | None) -> "DocumentModel":
+def _load_graph_model(folder: Path, tokenizer: str | None) -> "Pipeline":
     from mpad.errors import InputError
-    from mpad.pipeline.document_model import DocumentModel
-    from mpad.pipeline.store import load_model
+    from mpad.estimator.store import load_model
 
     loaded, _ = load_model(folder, tokenizer=tokenizer)
-    if not isinstance(loaded, DocumentModel):
+    if loaded.kind != "mpad":
         raise InputError(f"{folder}: a '{loaded.kind}' has no graph of words: --check and --corpus need an mpad model")
     return loaded
 
@@ -282,7 +281,7 @@ def _save_picture(explanation: "Explanation", out: Path) -> None:
         typer.echo("letters that the picture's font does not have are drawn as boxes; .html shows them all", err=True)
 
 
-def _print_faithfulness(model: "DocumentModel", texts: list[str], method: str | None, unit: str, plain: bool) -> None:
+def _print_faithfulness(model: "Pipeline", texts: list[str], method: str | None, unit: str, plain: bool) -> None:
     """Print the faithfulness of explanations, by every method or by one."""
     from mpad.cli.progress import document_bar
     from mpad.explain.faithfulness import RANDOM, best, measure
@@ -324,7 +323,7 @@ def _print_faithfulness(model: "DocumentModel", texts: list[str], method: str | 
         )
 
 
-def _print_class_features(model: "DocumentModel", texts: list[str], method: str, plain: bool) -> None:
+def _print_class_features(model: "Pipeline", texts: list[str], method: str, plain: bool) -> None:
     """Print the top features of each class."""
     from mpad.cli.progress import document_bar
     from mpad.explain.corpus import class_features
@@ -341,7 +340,7 @@ def _print_class_features(model: "DocumentModel", texts: list[str], method: str,
             print_rows(["word or pair", "weight per document", "documents", "example"], rows, Format.table)
 
 
-def _print_drift(model: "DocumentModel", before: list[str], now: list[str], plain: bool) -> None:
+def _print_drift(model: "Pipeline", before: list[str], now: list[str], plain: bool) -> None:
     """Print the differences between two sets of documents."""
     from mpad.explain.drift import drift
 

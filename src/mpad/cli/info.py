@@ -32,6 +32,7 @@ def run(
         _print_facts(dict(environment()), "this installation", as_json)
         return
     from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.training_card import model_facts
     from mpad.paper import zoo
     from mpad.storage.model_folder import open_model
 
@@ -46,7 +47,7 @@ def run(
     else:
         if isinstance(loaded, TextClassifier):
             own = {"preset": getattr(loaded, "preset", None), "best epoch": loaded.best_epoch_}
-            facts = {**loaded.model_.summary(), **own, **facts}
+            facts = {**model_facts(loaded.model_), **own, **facts}
         else:
             classes = [str(label) for label in loaded.classes_]
             facts = {"model": loaded.kind, "classes": classes, **loaded.get_params(), **facts}

@@ -59,11 +59,10 @@ def run(
     from mpad.evaluate.report import make_report
     from mpad.files.atomic import write_file
     from mpad.paper import zoo
-    from mpad.pipeline.document_model import DocumentModel
 
     classifier = zoo.load(model, "cpu", tokenizer)
     network_model = getattr(classifier, "model_", None)
-    if not isinstance(network_model, DocumentModel):
+    if network_model is None or network_model.kind != "mpad":
         raise InputError(f"{model}: a report explains mistakes, which an mpad model can; mpad evaluate takes any")
     with document_bar(min(len(texts), 200), "explaining") as done:
         page = make_report(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mpad.config import MOST_MEMBERS, MPADConfig, Variant
-from mpad.data.labels import Labels
+from mpad.data.labels import Labels, fit_thresholds
 from mpad.data.streams import Columns
 from mpad.ensemble import scale_logits
 from mpad.errors import InputError
@@ -25,12 +25,11 @@ from mpad.estimator.text_classifier import (
 )
 from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
+from mpad.inference.pipeline import Pipeline
 from mpad.linear.fit import fit_linear_part, refit_linear_part
-from mpad.linear.mixture import HeldOutFit
+from mpad.linear.mixture import HeldOutFit, fit_temperature
 from mpad.model import MPAD
 from mpad.network import Network
-from mpad.pipeline.document_model import DocumentModel, calibrate
-from mpad.pipeline.text_model import TextModel
 from mpad.text.contextual import WORDS, Transformer, as_transformer
 from mpad.text.distilled import AUTO
 from mpad.text.tokenizer import Tokenizer
@@ -239,15 +238,12 @@ class MPADClassifier(TextClassifier):
     def _by_sentence(self) -> bool:
         return self.variant != "mpad"
 
-    def _make_model(
-        self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels
-    ) -> DocumentModel:
-        assert isinstance(network, MPAD)
+    def _make_model(self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels) -> Pipeline:
         graph_config = GraphConfig(self.window, self.directed, self.weighting)
         transformer = self._transformer
         if transformer is not None:
             network = network.to(find_device(self.device))  # where the transformer runs, too
-        return DocumentModel(tokenizer, vocabulary, graph_config, network, labels, transformer=transformer)
+        return Pipeline(tokenizer, vocabulary, graph_config, network, labels, transformer=transformer)
 
     @property
     def _transformer(self) -> Transformer | None:
@@ -261,11 +257,10 @@ class MPADClassifier(TextClassifier):
         return int(members)
 
     def _complete(
-        self, model: TextModel, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True
-    ) -> tuple[TextModel, HeldOutFit]:
+        self, model: Pipeline, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True
+    ) -> tuple[Pipeline, HeldOutFit]:
         seen, held, logits = held_out_logits(model, tasks, data)
         model = trained_model(model, tasks)
-        assert isinstance(model, DocumentModel)
         fitted = None
         if self._wants_potentials:
             documents = np.concatenate([seen, held])
@@ -276,7 +271,7 @@ class MPADClassifier(TextClassifier):
                 data.weights[documents],
                 len(model.labels),
                 model.vocabulary.words,
-                _linear_vectors(model),
+                linear_vectors(model),
                 np.arange(len(seen), len(documents)),
                 logits,
                 seed,
@@ -286,10 +281,9 @@ class MPADClassifier(TextClassifier):
         return calibrate(model, fitted, logits, data.targets[held])
 
     def _refit(
-        self, model: TextModel, fitted: HeldOutFit, data: TrainingData, tasks: Sequence[Task], seed: int
-    ) -> TextModel:
+        self, model: Pipeline, fitted: HeldOutFit, data: TrainingData, tasks: Sequence[Task], seed: int
+    ) -> Pipeline:
         model = trained_model(model, tasks)
-        assert isinstance(model, DocumentModel)
         if fitted.part_weights is None:
             scale_logits(model.network, 1 / (fitted.temperature or 1.0))
             return model
@@ -299,7 +293,7 @@ class MPADClassifier(TextClassifier):
             data.weights,
             labels,
             words,
-            _linear_vectors(model),
+            linear_vectors(model),
             fitted.part_weights,
             seed,
             data.groups,
@@ -380,7 +374,26 @@ class MPADClassifier(TextClassifier):
         return explain(self.model_, text, label, method, unit=unit)
 
 
-def _linear_vectors(model: DocumentModel) -> NDArray[np.floating]:
+def linear_vectors(model: Pipeline) -> NDArray[np.floating]:
     """Return the word vectors that the linear part averages; no columns if the network learned them."""
     vectors: NDArray[np.float32] = model.network.vectors.detach().cpu().numpy()
     return vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16)
+
+
+def calibrate(
+    model: Pipeline, fitted: HeldOutFit | None, logits: NDArray[np.floating], targets: NDArray[Any]
+) -> tuple[Pipeline, HeldOutFit]:
+    """Return the model with its linear part, or else calibrated by a temperature; with thresholds if it is multi-label.
+
+    `logits` are those of the network for held-out documents with these targets.
+    """
+    if fitted is not None:
+        model = replace(model, potentials=fitted.potentials)
+    else:
+        factor = fit_temperature(logits, targets)
+        scale_logits(model.network, factor)
+        fitted = HeldOutFit(logits=factor * logits, temperature=1 / factor)
+    if model.labels.multilabel and fitted.logits is not None:
+        thresholds = fit_thresholds(model.labels.probabilities(fitted.logits), targets)
+        model = replace(model, labels=replace(model.labels, thresholds=thresholds))
+    return model, fitted

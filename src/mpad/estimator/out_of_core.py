@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,16 @@ from mpad.data.inspection import no_words
 from mpad.data.labels import Labels
 from mpad.data.streams import Columns, Piece, list_pieces
 from mpad.errors import InputError
+from mpad.estimator.classifier import MPADClassifier, calibrate, linear_vectors
 from mpad.estimator.held_out_scores import score_held_out
 from mpad.estimator.text_classifier import model_of_words
 from mpad.estimator.training_card import TrainingSummary, training_card
 from mpad.files.cache import make_private
 from mpad.graph.packed import PackedGraphs, take_documents
+from mpad.inference.pipeline import Pipeline
 from mpad.linear.features import Known, learn_known
 from mpad.linear.sgd import MOST_PAIRS, StreamedSVM, join_streamed
-from mpad.pipeline.document_model import DocumentModel, calibrate
+from mpad.network import to_device
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from mpad.training.device import find_device
@@ -40,9 +42,6 @@ from mpad.training.stream_options import StreamOptions
 from mpad.training.stream_windows import ShardedCorpus
 from mpad.training.task import Task, make_examples
 
-if TYPE_CHECKING:
-    from mpad.estimator.classifier import MPADClassifier
-
 Kept = TypeVar("Kept")
 _SAMPLE = 50_000  # documents that rarity of words, and pairs, are learnt from
 _SHARD = 8_192  # documents
@@ -51,7 +50,7 @@ _PASSED, _MOST_PASSES = 500_000, 30  # documents that the linear part passes ove
 
 
 def fit_stream(
-    estimator: "MPADClassifier",
+    estimator: MPADClassifier,
     data: Any,
     columns: Columns,
     options: StreamOptions,
@@ -84,7 +83,6 @@ def fit_stream(
         lanes = options.lanes_of(processes.size)
         vocabulary = corpus_vocabulary(counts, max(2, estimator.min_count))
         model = model_of_words(estimator, tokenizer, vocabulary, labels, seed, [])
-        assert isinstance(model, DocumentModel)
         length = max(1, sum(counts.words.values()) // counts.documents)  # words of a document, about
 
         def bounded(documents: int, words: int) -> int:
@@ -111,12 +109,10 @@ def fit_stream(
             shown_to = watching if processes.first else silent
             history = train_stream(task, lessons, shown_to, kept, processes, keep_interrupted)
     assert task.validation is not None
-    logits = model.network_logits(task.validation.corpus, np.arange(len(held[0])))
+    logits = model.network.logits(task.validation.corpus, np.arange(len(held[0])))
     fitted = None
     if linear is not None and known is not None:
-        vectors = model.network.vectors.detach().cpu().numpy()
-        vectors = vectors[:, :0] if model.network.config.learn_vectors else vectors.astype(np.float16)
-        fitted = join_streamed(*held, len(labels), len(words), vectors, known, linear, logits)
+        fitted = join_streamed(*held, len(labels), len(words), linear_vectors(model), known, linear, logits)
     model, result = calibrate(model, fitted, logits, held[1])
     estimator._remember(model, result, [history])
     assert result.logits is not None
@@ -141,7 +137,7 @@ def _first_texts(pieces: Sequence[Piece]) -> list[str]:
 class _Fit:
     """Steps of a streamed fit, in one process of one or several."""
 
-    estimator: "MPADClassifier"
+    estimator: MPADClassifier
     options: StreamOptions
     processes: Processes
     seed: int
@@ -181,7 +177,7 @@ class _Fit:
         return known, svms[0].average(corpus.lanes, self.processes, svms[1:])
 
     def lessons(
-        self, model: DocumentModel, corpus: ShardedCorpus, held: tuple[PackedGraphs, NDArray[Any]], class_weight: Any
+        self, model: Pipeline, corpus: ShardedCorpus, held: tuple[PackedGraphs, NDArray[Any]], class_weight: Any
     ) -> tuple[Task, Callable[[int], Iterator[Lesson]]]:
         """Return the training task of the network, and the windows of each epoch."""
         estimator, epoch_documents = self.estimator, self.options.epoch_documents
@@ -192,16 +188,16 @@ class _Fit:
             whole = estimator._training_config(self.seed, epoch_documents)
             config = replace(config, max_epochs=whole.max_epochs)
         nothing = take_documents(held[0], np.zeros(0, np.int64))
-        none = make_examples(model.tensors(nothing, device), np.zeros(0, np.int64), held[1][:0])
+        none = make_examples(to_device(nothing, device), np.zeros(0, np.int64), held[1][:0])
         checked = np.array(self.processes.share(len(held[0])), np.int64)
-        validation = make_examples(model.tensors(held[0], device), checked, held[1])
+        validation = make_examples(to_device(held[0], device), checked, held[1])
         mine = list(self.processes.share(corpus.lanes))
 
         def lessons(epoch: int) -> Iterator[Lesson]:
             for window in corpus.windows(epoch, config.batch_size, mine, epoch_documents):
                 weights = model.labels.weights(class_weight, window.targets)
                 everything = np.arange(len(window.graphs))
-                examples = make_examples(model.tensors(window.graphs, device), everything, window.targets, weights)
+                examples = make_examples(to_device(window.graphs, device), everything, window.targets, weights)
                 yield Lesson(examples, window.batches, window.before, window.documents)
 
         return Task(model.network, none, validation, config), lessons

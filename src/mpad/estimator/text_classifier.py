@@ -33,14 +33,14 @@ from mpad.data.labels import Labels, as_labels, label_names, learn_labels
 from mpad.ensemble import Ensemble
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
+from mpad.estimator.store import load_model, save_model
 from mpad.estimator.training_card import TrainingSummary, closing_lines, draw_history, read_history, training_card
 from mpad.export.hub import fetch, upload
+from mpad.inference.pipeline import Pipeline
 from mpad.linear.mixture import HeldOutFit
 from mpad.model import MPAD
-from mpad.network import Network
-from mpad.pipeline.document_model import DocumentModel
-from mpad.pipeline.store import as_json, load_model, save_model
-from mpad.pipeline.text_model import TextModel
+from mpad.network import Corpus, Network, to_device
+from mpad.storage.model_folder import as_json
 from mpad.text.contextual import Transformer
 from mpad.text.distilled import vector_sources
 from mpad.text.tokenizer import AUTO, Tokenizer, as_tokenizer
@@ -52,7 +52,7 @@ from mpad.training.device import find_device
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
-from mpad.training.task import Corpus, Examples, Task, make_examples
+from mpad.training.task import Examples, Task, make_examples
 
 Rows = NDArray[np.int64]
 Checksums = NDArray[np.uint32]
@@ -84,7 +84,7 @@ class TextClassifier(_Estimator, ABC):
     held_out_: HeldOutScores | None  # None: nothing was held out, or the model was loaded
     summary_: TrainingSummary | None
     known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
-    model_: TextModel
+    model_: Pipeline
     history_: list[EpochReport]
     trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were trained on
     random_state: int | np.random.RandomState | None
@@ -99,7 +99,7 @@ class TextClassifier(_Estimator, ABC):
         """Return an untrained network; its random weights may be drawn by torch's own generator."""
 
     @abstractmethod
-    def _make_model(self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels) -> TextModel:
+    def _make_model(self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels) -> Pipeline:
         """Return the network with everything it needs to read text."""
 
     @property
@@ -165,7 +165,7 @@ class TextClassifier(_Estimator, ABC):
         seed = as_seed(self.random_state) if saved is None else saved.seed
         model, packed = untrained_model(self, read.texts, read.labels, seed, read.n_training)
         data = TrainingData(
-            packed, model.tensors(packed, find_device(self.device)), read.targets, read.weights, read.groups
+            packed, to_device(packed, find_device(self.device)), read.targets, read.weights, read.groups
         )
         tasks = make_tasks(self, model, data, Split(read.training, read.held_out), seed, earlier, read.unseen)
         kept = None
@@ -191,13 +191,13 @@ class TextClassifier(_Estimator, ABC):
 
     def _train_on_everything(
         self,
-        model: TextModel,
+        model: Pipeline,
         fitted: HeldOutFit,
         data: "TrainingData",
         histories: Sequence[History],
         seed: int,
         sink: Sink | None,
-    ) -> TextModel:
+    ) -> Pipeline:
         """Train again on all documents, for as many epochs as were kept before."""
         everything = make_tasks(
             self, model, data, Split(np.arange(len(data.targets)), _NO_ROWS), seed, self._earlier_model()
@@ -262,7 +262,7 @@ class TextClassifier(_Estimator, ABC):
         self.trained_on_ = np.union1d(self.trained_on_, checksums(texts))
         return self
 
-    def _earlier_model(self) -> TextModel | None:
+    def _earlier_model(self) -> Pipeline | None:
         """Return the model that a fit continues from: with `warm_start`, the fitted one."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "model_"):
             return None
@@ -288,8 +288,8 @@ class TextClassifier(_Estimator, ABC):
         return False
 
     def _complete(
-        self, model: TextModel, data: "TrainingData", tasks: Sequence[Task], seed: int, train_on_held: bool = True
-    ) -> tuple[TextModel, HeldOutFit]:
+        self, model: Pipeline, data: "TrainingData", tasks: Sequence[Task], seed: int, train_on_held: bool = True
+    ) -> tuple[Pipeline, HeldOutFit]:
         """Build the model from trained networks, and fit what is fitted on held-out documents.
 
         Without `train_on_held`, no part of the model is trained on documents that the networks were not trained on.
@@ -297,8 +297,8 @@ class TextClassifier(_Estimator, ABC):
         return trained_model(model, tasks), HeldOutFit()
 
     def _refit(
-        self, model: TextModel, fitted: HeldOutFit, data: "TrainingData", tasks: Sequence[Task], seed: int
-    ) -> TextModel:
+        self, model: Pipeline, fitted: HeldOutFit, data: "TrainingData", tasks: Sequence[Task], seed: int
+    ) -> Pipeline:
         """Replace all that was trained by what these networks and all documents give."""
         return trained_model(model, tasks)
 
@@ -316,7 +316,7 @@ class TextClassifier(_Estimator, ABC):
     def _learns_vectors(self) -> bool:
         return self._transformer is None and not self._vector_sources
 
-    def _remember(self, model: TextModel, fitted: HeldOutFit, histories: Sequence[History]) -> None:
+    def _remember(self, model: Pipeline, fitted: HeldOutFit, histories: Sequence[History]) -> None:
         self.model_, history = model, histories[0]
         self.classes_ = model.labels.classes
         self.history_ = history.reports
@@ -347,7 +347,7 @@ class TextClassifier(_Estimator, ABC):
         """
         check_is_fitted(self)
         texts = as_texts(X)
-        probabilities = self.model_.probabilities(texts)
+        probabilities = self.model_.predict_proba(texts)
         return (probabilities, self.model_.member_probabilities(texts).std(0)) if return_std else probabilities
 
     def predict(self, X: Iterable[str], *, reject_below: float | None = None) -> NDArray[Any]:
@@ -521,7 +521,7 @@ def check_fit_input(
     return read
 
 
-def same_classes(model: TextModel, y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
+def same_classes(model: Pipeline, y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
     """Return the model's labels; raise if y has a class that it does not know."""
     known = model.labels.classes.tolist()
     if model.labels.multilabel and y.ndim == 2:
@@ -544,7 +544,7 @@ def same_classes(model: TextModel, y: NDArray[Any], names: Sequence[str] | None 
 def untrained_model(
     estimator: TextClassifier, texts: list[str], labels: Labels, seed: int, n_training: int | None = None,
     vectors_from: Rows | None = None,
-) -> tuple[TextModel, Any]:  # fmt: skip
+) -> tuple[Pipeline, Any]:  # fmt: skip
     """Return an untrained model that can read these texts, and the packed texts.
 
     The vocabulary is that of the first `n_training` texts. Words of the others (validation documents) get vectors too,
@@ -572,7 +572,7 @@ def model_of_words(
     labels: Labels,
     seed: int,
     texts: list[str],
-) -> TextModel:
+) -> Pipeline:
     """Return an untrained model that knows these words, and those that its vectors add."""
     vectors = _word_vectors(estimator, texts, tokenizer, vocabulary, seed)
     by_vectors = bool(estimator._vector_sources) and estimator._transformer is None
@@ -655,11 +655,11 @@ class Split(NamedTuple):
 
 def make_tasks(
     estimator: TextClassifier,
-    model: TextModel,
+    model: Pipeline,
     data: TrainingData,
     split: Split,
     seed: int,
-    earlier: TextModel | None = None,
+    earlier: Pipeline | None = None,
     unseen: NDArray[np.bool_] | None = None,
 ) -> list[Task]:
     """Return a task per member. Every member has its own weights, order of documents, dropout and held-out part.
@@ -696,7 +696,7 @@ def _seeds(seed: int, members: int) -> list[int]:
     return [seed, *others.tolist()]
 
 
-def copy_weights(network: Network, vocabulary: Vocabulary, earlier: TextModel) -> None:
+def copy_weights(network: Network, vocabulary: Vocabulary, earlier: Pipeline) -> None:
     """Start from another model's weights; learned word vectors, from the rows of the words that it knows."""
     state = {name: tensor for name, tensor in earlier.network.state_dict().items() if name != "vectors"}
     own = {name: tensor.shape for name, tensor in network.state_dict().items() if name != "vectors"}
@@ -714,7 +714,7 @@ def copy_weights(network: Network, vocabulary: Vocabulary, earlier: TextModel) -
             network.vectors[known[:, 0]] = earlier.network.vectors.detach().to(network.vectors.device)[known[:, 1]]
 
 
-def checkpoint_key(parameters: Mapping[str, Any], model: TextModel, data: TrainingData, task: Task) -> str:
+def checkpoint_key(parameters: Mapping[str, Any], model: Pipeline, data: TrainingData, task: Task) -> str:
     """Return a digest of what a checkpoint belongs to: packed documents, first weights, settings."""
     settings = {name: value for name, value in parameters.items() if name not in _FREE_AT_RESUME}
     arrays = {name: value for name, value in vars(data.packed).items() if isinstance(value, np.ndarray)}
@@ -733,7 +733,7 @@ def as_long(task: Task, history: History) -> Task:
 # ── The trained model ──
 
 
-def trained_model(model: TextModel, tasks: Sequence[Task]) -> TextModel:
+def trained_model(model: Pipeline, tasks: Sequence[Task]) -> Pipeline:
     """Return the model with the trained networks in place of its untrained one."""
     networks = [task.network for task in tasks]
     if len(networks) == 1:
@@ -742,14 +742,14 @@ def trained_model(model: TextModel, tasks: Sequence[Task]) -> TextModel:
 
 
 def held_out_logits(
-    model: TextModel, tasks: Sequence[Task], data: TrainingData
+    model: Pipeline, tasks: Sequence[Task], data: TrainingData
 ) -> tuple[Rows, Rows, NDArray[np.floating]]:
     """Return the documents that every member has seen, the others, and the members' mean logits for the others."""
     parts = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
     n = len(data.targets)
     total, counts, used = np.zeros((n, len(model.labels)), np.float32), np.zeros(n, np.int64), np.zeros(n, bool)
     for task, (training, held) in zip(tasks, parts, strict=True):
-        total[held] += model.with_network(task.network).network_logits(data.corpus, held)
+        total[held] += task.network.logits(data.corpus, held)
         counts[held] += 1
         used[training] = used[held] = True
     held = np.flatnonzero(counts)
@@ -767,23 +767,24 @@ def documents_of(examples: Examples | None) -> Rows:
 
 def train_further(
     estimator: TextClassifier, texts: list[str], labels: NDArray[Any], weights: NDArray[np.float32]
-) -> tuple[TextModel, History]:
+) -> tuple[Pipeline, History]:
     """Train the fitted network for one epoch on further documents, at a tenth of the learning rate."""
     model = estimator.model_
     targets = same_classes(model, labels).encode(labels)
     weights = weights * model.labels.weights(estimator.class_weight, targets)
     packed = model.pack(texts)
-    network = type(model.network)(model.network.config).to(model.device)
-    network.set_vectors(model.rows_for(packed) if isinstance(model, DocumentModel) else model.network.vectors)
-    network.load_state_dict(model.network.state_dict(), strict=False)
+    trained: Network = model.network
+    network = type(trained)(trained.config).to(trained.device)
+    network.set_vectors(trained.vectors if (rows := trained.rows_for(packed)) is None else rows)
+    network.load_state_dict(trained.state_dict(), strict=False)
     seed = len(estimator.history_)  # another order of documents each time
     config = estimator._training_config(seed, len(texts))
     config = replace(config, max_epochs=1, patience=None, schedule="constant", keep="last")
     config = replace(config, learning_rate=config.learning_rate / 10)
     chosen = np.arange(len(texts))
-    examples = make_examples(model.tensors(packed, model.device), chosen, targets, weights)
+    examples = make_examples(to_device(packed, trained.device), chosen, targets, weights)
     (history,) = train([Task(network, examples, None, config)])
-    network.set_vectors(model.network.vectors if not model.network.config.learn_vectors else network.vectors)
+    network.set_vectors(network.vectors if trained.config.learn_vectors else trained.vectors)
     return model.with_network(network.eval()), history
 
 

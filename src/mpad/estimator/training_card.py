@@ -11,6 +11,7 @@ from mpad.data.equal_texts import Copies, count_copies
 from mpad.data.labels import Labels
 from mpad.estimator.held_out_scores import HeldOutScores
 from mpad.extras import require
+from mpad.inference.pipeline import Pipeline
 from mpad.storage.model_card import model_card
 from mpad.training.loop import History
 from mpad.training.progress import EpochReport
@@ -118,3 +119,32 @@ def draw_history(reports: Sequence[EpochReport]) -> Any:
     right.plot(epochs, [100 * report.validation_accuracy for report in reports], color="C1")
     right.set(xlabel="epoch", ylabel="held-out accuracy of the network (%)")
     return figure
+
+
+def model_facts(model: Pipeline) -> dict[str, Any]:
+    """Return facts about a fitted network, for people."""
+    network, config, transformer = model.network, model.network.config, model.transformer
+    facts = {
+        "model": model.kind,
+        "classes": [str(label) for label in model.labels.classes],
+        "multilabel": model.labels.multilabel,
+        "words": len(model.vocabulary),
+        "words seen in training": model.vocabulary.seen,
+        "vector width": config.vector_width,
+        "vectors": "learnt" if config.learn_vectors else "fixed" if transformer is None else "of a transformer",
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "tokenizer": model.tokenizer.name,
+    }
+    if model.kind != "mpad":
+        return facts
+    return {
+        **facts,
+        **({"members": config.members} if config.members > 1 else {}),
+        "variant": config.variant,
+        "steps": config.steps,
+        "hidden": config.hidden,
+        "window": model.graph_config.window,
+        "directed": model.graph_config.directed,
+        **({} if transformer is None else {"features": transformer.name}),
+        "potentials": 0 if model.potentials is None else len(model.potentials.idf),
+    }

@@ -13,11 +13,12 @@ from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, Strat
 from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_examples, as_seed
 from mpad.data.inspection import warn_of_labels
-from mpad.data.labels import label_names, learn_labels
+from mpad.data.labels import label_names, learn_labels, rightness
 from mpad.errors import InputError
 from mpad.estimator.text_classifier import Split, TextClassifier, TrainingData, make_tasks, untrained_model
 from mpad.evaluate.label_scores import LabelScores
-from mpad.pipeline.text_model import TextModel
+from mpad.inference.pipeline import Pipeline
+from mpad.network import to_device
 from mpad.training.device import find_device
 from mpad.training.engine import evaluate
 from mpad.training.loop import train_in_turn
@@ -117,7 +118,7 @@ def cross_validate_in_turn(
     folds = _make_folds(cv, texts, targets, seeds[0], groups)
     shared, packed = untrained_model(settings[0], texts, labels, seeds[0], vectors_from=vector_rows(len(texts), folds))
     device = find_device(settings[0].device)
-    corpus = shared.tensors(packed, device)
+    corpus = to_device(packed, device)
     data = TrainingData(packed, corpus, targets, ones, groups)
     runs = [
         _FoldRun(number, fold, *_make_tasks(setting, seed, shared, data, rows))
@@ -136,7 +137,7 @@ def cross_validate_in_turn(
         )
         estimator._remember(model, fitted, histories)
         if len(run.tasks) > 1 or fitted.potentials is not None:
-            test_accuracy = model.accuracy(packed, targets, folds[fold][2])
+            test_accuracy: float | None = _accuracy(model, packed, targets, folds[fold][2])
         else:
             test_accuracy = best.watched_accuracy if watch else evaluate(model.network, _test_examples(run.tasks[0]))[1]
         yield FoldResult(
@@ -164,7 +165,12 @@ class _FoldRun:
     tasks: list[Task]
 
 
-def _test_f1(model: TextModel, packed: Any, targets: NDArray[Any], test: Rows) -> tuple[float, float]:
+def _accuracy(model: Pipeline, packed: Any, targets: NDArray[Any], test: Rows) -> float:
+    """Return the share of correct documents; for multi-label data, of correct single decisions."""
+    return float(rightness(model.answer(packed).logits[test], targets[test]).mean())
+
+
+def _test_f1(model: Pipeline, packed: Any, targets: NDArray[Any], test: Rows) -> tuple[float, float]:
     predicted = model.labels.decide(model.answer(packed).logits[test]) > 0
     scores = LabelScores([str(name) for name in model.labels.classes], targets[test] > 0.5, predicted)
     return scores.micro_f1.value, scores.macro_f1.value
@@ -184,7 +190,7 @@ def vector_rows(n: int, folds: Sequence[Fold]) -> Rows:
 
 
 def _make_tasks(
-    setting: TextClassifier, seed: int, model: TextModel, data: TrainingData, fold: Fold
+    setting: TextClassifier, seed: int, model: Pipeline, data: TrainingData, fold: Fold
 ) -> tuple[TrainingData, list[Task]]:
     """Return the data and the tasks of one fold of a setting, over the shared corpus and vectors."""
     chosen, held, test = fold

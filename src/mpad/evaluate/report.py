@@ -21,7 +21,7 @@ from mpad.explain import DEFAULT, explain
 from mpad.explain.corpus import ClassFeatures, class_features
 from mpad.explain.drift import Drift, drift
 from mpad.explain.page import to_fragment
-from mpad.pipeline.document_model import DocumentModel
+from mpad.inference.pipeline import Pipeline
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --faint: #525c66; --line: #ccd3da; --page: #ffffff; --mark: 23,
@@ -63,7 +63,7 @@ class _Evaluation:
 
 
 def make_report(
-    model: DocumentModel,
+    model: Pipeline,
     texts: Sequence[str],
     truth: Sequence[Any],
     card: dict[str, Any],
@@ -77,7 +77,7 @@ def make_report(
 
     Parameters
     ----------
-    model : DocumentModel
+    model : Pipeline
         The model of a fitted classifier: `classifier.model_`.
     texts, truth : sequence
         Documents and their labels.
@@ -100,7 +100,7 @@ def make_report(
         Self-contained HTML.
 
     """
-    probabilities = model.probabilities(list(texts))
+    probabilities = model.predict_proba(list(texts))
     sample = list(texts[:: max(1, len(texts) // _MAX_EXPLAINED)])[:_MAX_EXPLAINED]
     features = _feature_table(class_features(model, sample, DEFAULT, 8, done), len(sample))
     about = f"<h1>{escape(name)}</h1>{_about_model(card)}"
@@ -193,7 +193,7 @@ def _feature_table(views: Sequence[ClassFeatures], n: int) -> str:
     )
 
 
-def _mistakes(model: DocumentModel, results: _Evaluation, most: int) -> str:
+def _mistakes(model: Pipeline, results: _Evaluation, most: int) -> str:
     scores, confidence = results.scores, results.scores.confidence
     assert confidence is not None
     wrong = sorted(np.flatnonzero(~scores.right).tolist(), key=lambda k: -confidence[k])[:most]
@@ -218,7 +218,7 @@ def _drift_table(measured: Sequence[Drift]) -> str:
 
 
 def _multilabel_sections(
-    model: DocumentModel,
+    model: Pipeline,
     texts: Sequence[str],
     scores: LabelScores,
     probabilities: NDArray[np.float64],
@@ -270,7 +270,7 @@ def _multilabel_calibration(scores: LabelScores, probabilities: NDArray[np.float
 
 
 def _multilabel_mistakes(
-    model: DocumentModel, texts: Sequence[str], scores: LabelScores, probabilities: NDArray[np.float64], most: int
+    model: Pipeline, texts: Sequence[str], scores: LabelScores, probabilities: NDArray[np.float64], most: int
 ) -> Iterator[str]:
     """Yield the most confident mistake of each document, most confident first: a wrongly given or missed label."""
     n_known = len(model.labels)

@@ -11,8 +11,7 @@ from mpad.explain.document import OCCURRENCE, WORD_UNITS, PartWeights, TracedDoc
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
 from mpad.explain.methods import METHODS, check_method, weigh
 from mpad.explain.occlusion import log_odds
-from mpad.pipeline.document_model import DocumentModel
-from mpad.pipeline.text_model import TextModel
+from mpad.inference.pipeline import Pipeline
 
 _UNKNOWN_SHARE = 0.3  # of the words; above it the explanation gets a note
 
@@ -20,7 +19,7 @@ __all__ = ["DEFAULT", "METHODS", "EdgeWeight", "Explanation", "SentenceWeight", 
 
 
 def explain(
-    model: TextModel,
+    model: Pipeline,
     text: str,
     label: Any = None,
     method: str = DEFAULT,
@@ -31,7 +30,7 @@ def explain(
 
     Parameters
     ----------
-    model : TextModel
+    model : Pipeline
         The model of a fitted classifier: `classifier.model_`.
     text : str
         The document.
@@ -59,7 +58,7 @@ def explain(
     check_unit(unit, WORD_UNITS)
     if not isinstance(text, str):
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
-    if not isinstance(model, DocumentModel):
+    if model.kind != "mpad":
         if method != "attention":
             raise InputError(f"a '{model.kind}' can be explained by attention only: method='attention'")
         return explain_by_attention(model, text, None if label is None else _find_column(model, label))
@@ -77,7 +76,7 @@ def explain(
     return replace(explanation, words=words, total=total, baseline=baseline)
 
 
-def _find_column(model: TextModel, label: Any) -> int:
+def _find_column(model: Pipeline, label: Any) -> int:
     classes = model.labels.classes.tolist()
     columns = [k for k, known in enumerate(classes) if known == label or str(known) == str(label)]
     if not columns:

@@ -12,7 +12,7 @@ from mpad.explain.assemble import assemble
 from mpad.explain.document import PartWeights, TracedDocument
 from mpad.explain.explanation import Explanation
 from mpad.inference.answer import Answer
-from mpad.pipeline.text_model import TextModel
+from mpad.inference.pipeline import Pipeline
 
 
 def attention_weights(document: TracedDocument, output: Answer) -> PartWeights:
@@ -39,7 +39,7 @@ def attention_weights(document: TracedDocument, output: Answer) -> PartWeights:
     return PartWeights(words, edges, sentence)
 
 
-def explain_by_attention(model: TextModel, text: str, column: int | None) -> Explanation:
+def explain_by_attention(model: Pipeline, text: str, column: int | None) -> Explanation:
     """Explain a network that reads words in order by its attention on words and sentences.
 
     The weight of a word is multiplied by that of its sentence if there are two levels of attention. `column` is the

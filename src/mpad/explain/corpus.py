@@ -6,7 +6,7 @@ from typing import Any
 
 from mpad.explain import explain
 from mpad.explain.explanation import Explanation, display_word
-from mpad.pipeline.document_model import DocumentModel
+from mpad.inference.pipeline import Pipeline
 
 _CONTEXT = 30  # characters on each side of the example
 
@@ -53,13 +53,13 @@ class _ClassSums:
 
 
 def class_features(
-    model: DocumentModel, texts: Sequence[str], method: str, n: int = 10, done: Callable[[], None] = lambda: None
+    model: Pipeline, texts: Sequence[str], method: str, n: int = 10, done: Callable[[], None] = lambda: None
 ) -> list[ClassFeatures]:
     """Return the features of each class, from the explanations of documents for their predicted labels.
 
     Parameters
     ----------
-    model : DocumentModel
+    model : Pipeline
         The model of a fitted classifier: `classifier.model_`.
     texts : sequence of str
         Documents.
@@ -78,7 +78,7 @@ def class_features(
     """
     sums: dict[Any, _ClassSums] = {label: _ClassSums() for label in model.labels.classes.tolist()}
     labels = list(sums)
-    for text, columns in zip(texts, model.labels.columns(model.probabilities(texts)), strict=True):
+    for text, columns in zip(texts, model.labels.columns(model.predict_proba(texts)), strict=True):
         for column in columns:
             _add_explanation(explain(model, text, labels[column], method), sums[labels[column]])
         done()

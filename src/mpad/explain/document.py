@@ -16,7 +16,7 @@ from mpad.errors import InputError
 from mpad.graph.build import build_graphs
 from mpad.graph.features import node_means, nodes_of_words
 from mpad.graph.packed import PackedGraphs, with_edges
-from mpad.pipeline.document_model import DocumentModel
+from mpad.inference.pipeline import Pipeline
 from mpad.text.tokenizer import Tokens
 from mpad.text.vocabulary import EncodedCorpus
 
@@ -42,7 +42,7 @@ class PartWeights:
 class TracedDocument:
     """Document of n words, and the model that reads it."""
 
-    model: DocumentModel
+    model: Pipeline
     text: str
     tokens: Tokens
 
@@ -112,7 +112,7 @@ class TracedDocument:
     @cached_property
     def _states(self) -> NDArray[np.float16] | None:
         """Transformer state of each occurrence in the whole text: (n, width); None without a transformer."""
-        transformer, device = self.model.transformer, str(self.model.device)
+        transformer, device = self.model.transformer, str(self.model.network.device)
         return None if transformer is None else transformer.word_states([self.text], [self.tokens.spans], device)
 
     @cached_property
@@ -146,7 +146,7 @@ class TracedDocument:
         return places
 
 
-def trace_document(model: DocumentModel, text: str, without: Collection[int] = ()) -> TracedDocument:
+def trace_document(model: Pipeline, text: str, without: Collection[int] = ()) -> TracedDocument:
     """Return the traced document; the word occurrences in `without` are removed first, as if never in the text."""
     tokens = model.tokenizer.trace(text, readable=not model.network.config.hierarchical)
     if not without:

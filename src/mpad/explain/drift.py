@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError
 from mpad.explain.document import trace_document
-from mpad.pipeline.document_model import DocumentModel
+from mpad.inference.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Drift:
         return abs(self.difference) > self.error
 
 
-def drift(model: DocumentModel, first: Sequence[str], second: Sequence[str]) -> list[Drift]:
+def drift(model: Pipeline, first: Sequence[str], second: Sequence[str]) -> list[Drift]:
     """Compare two sets of documents as the model sees them.
 
     Parameters
     ----------
-    model : DocumentModel
+    model : Pipeline
         The model of a fitted classifier: `classifier.model_`.
     first, second : sequence of str
         At least two documents each.
@@ -55,7 +55,7 @@ def drift(model: DocumentModel, first: Sequence[str], second: Sequence[str]) -> 
     return [_compare(what, a[what], b[what]) for what in a]
 
 
-def _measure(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def _measure(model: Pipeline, texts: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     unknown, words = [], []
     for text in texts:
         tokens = trace_document(model, text).tokens.words
@@ -64,7 +64,7 @@ def _measure(model: DocumentModel, texts: Sequence[str]) -> dict[str, NDArray[np
     graphs = model.pack(texts)
     nodes = np.diff(graphs.node_start[graphs.document_start])
     edges = np.diff(graphs.edge_start[graphs.document_start])
-    probabilities = model.probabilities(texts)
+    probabilities = model.predict_proba(texts)
     chosen = probabilities.argmax(1)
     quantities = {
         "share of unknown words": np.array(unknown),

@@ -24,7 +24,7 @@ from mpad.explain.document import (
     trace_document,
 )
 from mpad.explain.methods import check_method, weigh
-from mpad.pipeline.document_model import DocumentModel
+from mpad.inference.pipeline import Pipeline
 
 SHARES = np.linspace(0.0, 1.0, 11)
 _RANDOM_ORDERS = 5
@@ -62,7 +62,7 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
 
 
 def measure(
-    model: DocumentModel,
+    model: Pipeline,
     texts: Sequence[str],
     methods: Sequence[str],
     units: Sequence[str] = (WORD,),
@@ -73,7 +73,7 @@ def measure(
 
     Parameters
     ----------
-    model : DocumentModel
+    model : Pipeline
         The model of a fitted classifier: `classifier.model_`.
     texts : sequence of str
         Documents; those with a single part of a unit are skipped for that unit.

@@ -29,7 +29,7 @@ _CHUNK = 20_000  # nodes at a time
 def gradient_weights(document: TracedDocument, column: int) -> PartWeights:
     """Return the integrated gradients of the log-odds of class `column`; a sentence has the sum of its words."""
     document.model.network.eval()
-    one = CorpusTensors(document.graphs, document.model.device)
+    one = CorpusTensors(document.graphs, document.model.network.device)
     linear = _linear_terms(document, one)
     nodes, gap = _refine(lambda points: _integrate_words(document, one, linear, column, points))
     edges, edge_gap = _refine(lambda points: _integrate_edges(document, one, linear, column, points))
@@ -91,7 +91,7 @@ def _integrate_words(
     document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int
 ) -> _Integrated:
     """Return the weight of each node; they add up to F − F(no words)."""
-    table = document.model.node_rows(document.graphs).float()
+    table = document.model.network.node_rows(document.graphs)
     all_words = linear.words + linear.edges.sum(0)
 
     def growth(alphas: Tensor, rows: Tensor, added: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ def _integrate_edges(
     document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int
 ) -> _Integrated:
     """Return the weight of each edge; they add up to F − F(no messages)."""
-    table = document.model.node_rows(document.graphs).float()
+    table = document.model.network.node_rows(document.graphs)
     all_edges = linear.edges.sum(0)
 
     def growth(alphas: Tensor, carried: Tensor, added: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError
 from mpad.graph.packed import with_edges
+from mpad.inference.pipeline import Pipeline
 from mpad.linear.potentials import part_documents
-from mpad.pipeline.document_model import DocumentModel
 
 Floats = NDArray[np.float64]
 
@@ -30,12 +30,12 @@ class PairShare:
     changed: float  # share of documents whose label changes without edges
 
 
-def pair_share(model: DocumentModel, texts: Sequence[str]) -> PairShare:
+def pair_share(model: Pipeline, texts: Sequence[str]) -> PairShare:
     """Return the share of the decisions on these texts that comes from pairs of words.
 
     Parameters
     ----------
-    model : DocumentModel
+    model : Pipeline
         The model of a fitted single-label classifier: `classifier.model_`.
     texts : sequence of str
         At least one document.

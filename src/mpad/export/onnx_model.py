@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mpad._version import __version__
+from mpad.ensemble import as_torch
 from mpad.extras import require
 from mpad.graph.batch import GraphBatch
 from mpad.inference import Pipeline
 from mpad.kernels import accelerate
 from mpad.linear.potentials import Potentials, both_classes, pair_keys
 from mpad.model import segment_sum
-from mpad.pipeline.document_model import DocumentModel
 from mpad.text.vocabulary import SPARE_ROWS
 
 OPSET, IR_VERSION = 18, 9  # of 2023: ONNX Runtime 1.17 and newer read both
@@ -43,7 +43,7 @@ class OnnxModel(nn.Module):
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()
-        self.network = accelerate(DocumentModel.of(pipeline).network, False).eval()
+        self.network = accelerate(as_torch(pipeline).network, False).eval()
         self.linear = None if pipeline.potentials is None else LinearPart(pipeline.potentials)
         self.n_words = len(pipeline.vocabulary)
         self.has_pieces, self.multilabel = pipeline.vocabulary.has_pieces, pipeline.labels.multilabel

@@ -17,6 +17,7 @@ class Ensemble:
 
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
         self.config, self.weights, self.vectors = config, weights, vectors
+        self.by_sentence = config.hierarchical
         one, width = replace(config, members=1), config.vector_width
         self._members = []
         for k in range(config.members):
@@ -25,9 +26,9 @@ class Ensemble:
             table = np.ascontiguousarray(vectors[:, k * width : (k + 1) * width]) if config.learn_vectors else vectors
             self._members.append(Network(one, own, table))
 
-    def __call__(self, graphs: PackedGraphs) -> Answer:
+    def answer(self, graphs: PackedGraphs) -> Answer:
         """Predict every document."""
-        answers = [member(graphs) for member in self._members]
+        answers = [member.answer(graphs) for member in self._members]
         each = np.stack([answer.logits for answer in answers])
         words = [answer.word_attention for answer in answers if answer.word_attention is not None]
         sentences = [answer.sentence_attention for answer in answers if answer.sentence_attention is not None]

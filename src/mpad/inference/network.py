@@ -38,6 +38,7 @@ class Network:
     @np.errstate(invalid="ignore", over="ignore")  # overflow is reported by Labels, from the final logits
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
         self.config, self.weights, self.vectors = config, weights, vectors
+        self.by_sentence = config.hierarchical
         self._words = fold_level(weights, "words", config, config.steps, config.master_node)
         self._sentences: FoldedLevel | None = None
         if config.hierarchical:
@@ -54,7 +55,7 @@ class Network:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_fused"}  # C pointers cannot be copied
 
-    def __call__(self, graphs: PackedGraphs) -> Answer:
+    def answer(self, graphs: PackedGraphs) -> Answer:
         """Predict every document."""
         # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
         # filled: leftovers of an earlier call may raise "invalid", although they do not reach the sums.

@@ -11,10 +11,11 @@ from mpad.data.labels import Labels
 from mpad.errors import InputError
 from mpad.estimator.text_classifier import TextClassifier, check_memory
 from mpad.explain.explanation import Explanation
+from mpad.graph.build import GraphConfig
 from mpad.network import Network
 from mpad.paper.networks.baselines import baseline_options, find_baseline
 from mpad.paper.networks.config import NetworkConfig
-from mpad.pipeline.sequence_model import SequenceModel
+from mpad.sequence.pipeline import SequencePipeline
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
 from mpad.training.config import TrainingConfig
@@ -103,5 +104,6 @@ class SequenceClassifier(TextClassifier):
 
     def _make_model(
         self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels
-    ) -> SequenceModel:
-        return SequenceModel(self.model, tokenizer, vocabulary, network, labels)
+    ) -> SequencePipeline:
+        graph = network.graph or GraphConfig()
+        return SequencePipeline(tokenizer, vocabulary, graph, network, labels, kind=self.model)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from mpad.linear.potentials import count_words
 from mpad.registry import find_kind
 from mpad.storage.model_folder import read_kind
 from mpad.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from mpad.inference.pipeline import Pipeline
 
 Kind = Literal["string", "int64", "double", "bool", "strings"]  # type of a column; "strings" is a list per cell
 PredictTexts = Callable[[list[str]], tuple[list[Any], NDArray[np.float64] | None]]  # texts → labels, probabilities
@@ -107,13 +110,13 @@ def load_column_predictor(
     if device == "cpu" and entry is not None and entry.without_torch:  # importing torch takes two seconds
         from mpad import inference
 
-        return _from_pipeline(inference.load(folder, tokenizer), options)
+        return _of_pipeline(inference.load(folder, tokenizer), options)
     from mpad.estimator.text_classifier import TextClassifier
     from mpad.paper import zoo
 
     model = zoo.load(folder, device, tokenizer)
     if isinstance(model, TextClassifier):
-        return _from_text_model(model.model_, options)
+        return _of_pipeline(model.model_, options)
     has_probabilities, labels = entry is not None and entry.probabilities, model.labels_
 
     def predict(texts: list[str]) -> tuple[list[Any], Any]:
@@ -122,25 +125,15 @@ def load_column_predictor(
     return ColumnPredictor(predict, labels.classes, labels.multilabel, has_probabilities, options)
 
 
-def _from_pipeline(model: Any, options: PredictOptions) -> ColumnPredictor:
+def _of_pipeline(model: "Pipeline", options: PredictOptions) -> ColumnPredictor:
     labels, words = model.labels, Counter[str]()
 
     def predict(texts: list[str]) -> tuple[list[Any], Any]:
         parts = list(model.answers(texts))
-        for graphs, _ in parts:
+        for graphs, _ in parts if model.kind == "mpad" else ():
             each, unknown = count_words(graphs, len(model.vocabulary))
             words.update({"all": int(each.sum()), "unknown": int(unknown.sum()), "empty": int((each == 0).sum())})
-        logits = np.concatenate([output.logits for _, output in parts])
+        logits = np.concatenate([answer.logits for _, answer in parts])
         return labels.to_names(labels.decide(logits)), labels.probabilities(logits)
 
     return ColumnPredictor(predict, labels.classes, labels.multilabel, True, options, words)
-
-
-def _from_text_model(model: Any, options: PredictOptions) -> ColumnPredictor:
-    labels = model.labels
-
-    def predict(texts: list[str]) -> tuple[list[Any], Any]:
-        logits = model.logits(texts)
-        return labels.to_names(labels.decide(logits)), labels.probabilities(logits)
-
-    return ColumnPredictor(predict, labels.classes, labels.multilabel, True, options)

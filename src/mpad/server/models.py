@@ -26,7 +26,6 @@ from mpad.storage.model_folder import CONFIG, open_model, read_kind
 
 if TYPE_CHECKING:
     from mpad.explain.explanation import Explanation
-    from mpad.pipeline.document_model import DocumentModel
 
 _MAX_EXAMPLES = 60
 _TORCH_LOCK, _TORCH_IMPORTED = Lock(), Event()
@@ -123,12 +122,13 @@ class LoadedModel:
         return [[self.classes[column] for column in columns] for columns in self._labels.columns(probabilities)]
 
     @cached_property
-    def _document_model(self) -> "DocumentModel":
-        from mpad.pipeline.document_model import DocumentModel
+    def _torch_model(self) -> inference.Pipeline:
+        """The model for explanations: its network is one of torch with the same weights in the same memory."""
+        from mpad.ensemble import as_torch
 
         if self._entry is None or not self._entry.without_torch:
             raise HTTPProblem(422, f"the model '{self.name}' is a '{self.kind}', which has no graph of words")
-        return DocumentModel.of(self._model)  # shares the weights
+        return as_torch(self._model)
 
     def explain(self, text: str, label: str | None, method: str | None, without: Sequence[int] = ()) -> "Explanation":
         """Explain a label of a document after removing some word occurrences."""
@@ -136,7 +136,7 @@ class LoadedModel:
             from mpad.explain import DEFAULT, explain
 
             try:
-                return explain(self._document_model, text, label, method or DEFAULT, without)
+                return explain(self._torch_model, text, label, method or DEFAULT, without)
             except InputError as error:
                 raise HTTPProblem(422, str(error)[:500]) from None
 
@@ -145,7 +145,7 @@ class LoadedModel:
         with _exclusive_first_use():
             from mpad.explain.document import trace_document
 
-            model = self._document_model
+            model = self._torch_model
             try:
                 document = trace_document(model, text, words)
             except InputError as error:

@@ -318,3 +318,18 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"format {FORMAT}: install the newer mpad"
         )
     return config
+
+
+def as_json(value: Any) -> Any:
+    """Return a constructor argument as a JSON value; anything else (a random generator) becomes None."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    return getattr(value, "name", None)

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from mpad.graph.batch import CorpusTensors
 from mpad.kernels.static_batch import BatchShape, StaticCorpus
+from mpad.network import Corpus, batch_numbers
 from mpad.sequence.batch import WordTensors
 from mpad.sequence.static_batch import StaticGraphs, StaticWords, find_shape
-from mpad.training.task import Corpus, Examples, batch_numbers
+from mpad.training.task import Examples
 
 Documents = NDArray[np.int64]  # (steps, models, slots), -1 for none
 Step = tuple[Any, Hashable]  # what `batch` takes: an input and its shape

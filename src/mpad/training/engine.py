@@ -16,7 +16,7 @@ from mpad import kernels
 from mpad.dropout import DropoutCounter, set_dropout_counter
 from mpad.graph.batch import CorpusTensors
 from mpad.kernels.memory import StepMemory
-from mpad.network import Network
+from mpad.network import Network, in_batches
 from mpad.sequence.batch import WordTensors
 from mpad.training.adam import Adam
 from mpad.training.batches import (
@@ -32,7 +32,7 @@ from mpad.training.batches import (
 from mpad.training.cuda_graph import Captured, Pool
 from mpad.training.processes import ALONE, Processes
 from mpad.training.stack import stack_models, unstack_models
-from mpad.training.task import Batches, Examples, Result, Task, in_batches
+from mpad.training.task import Batches, Examples, Result, Task
 
 
 def document_losses(logits: Tensor, targets: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Tasks: a network, its examples, and how to train it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,26 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpad.errors import InputError
-from mpad.network import Network
+from mpad.network import Corpus, Network
 from mpad.training.config import TrainingConfig
-
-_EVALUATION_NODES = 16_384  # words in one batch of evaluation: more spill out of the cache
-
-
-class Corpus(Protocol):
-    """Documents on a device, of which batches can be cut."""
-
-    device: torch.device
-
-    def __len__(self) -> int: ...
-
-    def document_sizes(self, documents: Tensor) -> Tensor:
-        """Return the size of some documents, in words: (n,) int64."""
-        ...
-
-    def take(self, documents: Tensor) -> Any:
-        """Cut out these documents, in this order, as the network wants them."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -59,19 +41,6 @@ def make_examples(
         return torch.from_numpy(np.ascontiguousarray(array)).to(corpus.device)
 
     return Examples(corpus, tensor(documents), tensor(targets[documents]), tensor(weights[documents]))
-
-
-def batch_numbers(corpus: Corpus, documents: Tensor) -> NDArray[np.int64]:
-    """Return the batch of each document, in order; batches have about the same number of words."""
-    sizes = corpus.document_sizes(documents).cpu().numpy()
-    return np.asarray(np.cumsum(sizes) // _EVALUATION_NODES)
-
-
-def in_batches(corpus: Corpus, documents: Tensor) -> Iterator[Any]:
-    """Cut documents, in order, into batches of about the same number of words."""
-    number = batch_numbers(corpus, documents)
-    for part in np.split(np.arange(len(number)), np.flatnonzero(np.diff(number)) + 1):
-        yield corpus.take(documents[torch.from_numpy(part).to(documents.device)])
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ from mpad.errors import DamagedModel, InputError, MPADError
 from mpad.extras import require
 from mpad.files.tensors import Arrays
 from mpad.linear.fit import LIBLINEAR
-from mpad.pipeline.store import as_json
 from mpad.storage.model_card import model_card
-from mpad.storage.model_folder import ModelFiles, new_folder, open_model, write_tensors
+from mpad.storage.model_folder import ModelFiles, as_json, new_folder, open_model, write_tensors
 from mpad.storage.model_formats import FORMAT
 from mpad.text.tokenizer import Tokenizer, as_tokenizer, saved_tokenizer
 

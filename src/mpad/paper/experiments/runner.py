@@ -19,7 +19,7 @@ from mpad.paper.experiments.engines import engine_of
 from mpad.paper.experiments.protocol import BASELINE, PLAIN, Cell, make_estimator, make_plain, reads_trees
 from mpad.paper.experiments.records import Record, Records, agree
 from mpad.paper.experiments.splits import Split, SplitCorpus, split
-from mpad.pipeline.store import as_json
+from mpad.storage.model_folder import as_json
 from mpad.text.distilled import vector_sources
 from mpad.text.vectors import CORPUS
 from mpad.training.progress import Sink, silent

@@ -1,15 +1,16 @@
 import copy
 import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 import torch
 
-from mpad import MPADClassifier
-from mpad import inference as runtime
-from mpad.pipeline.document_model import DocumentModel
+import mpad.network
+from mpad import MPADClassifier, inference
+from mpad.ensemble import as_torch
 
 
 def test_no_texts_no_answers(fitted_flat):
@@ -17,29 +18,22 @@ def test_no_texts_no_answers(fitted_flat):
 
 
 def test_answers_come_in_order_whatever_the_batches(fitted_flat, fruit_corpus, monkeypatch):
-    from mpad.inference import network
-    from mpad.training import task as examples
-
     model = fitted_flat.model_
     texts = [*fruit_corpus[0], "", "word " * 500]
     together = model.logits(texts)
-    monkeypatch.setattr(examples, "_EVALUATION_NODES", 7)
-    monkeypatch.setattr(network, "_NODES", 7)
+    monkeypatch.setattr(mpad.network, "_EVALUATION_NODES", 7)
+    monkeypatch.setattr(inference.network, "_NODES", 7)
     assert np.allclose(model.logits(texts), together, atol=1e-5)
-    assert np.allclose(model.answer_by_torch(model.pack(texts)).logits, together, atol=1e-5)
+    model = replace(model, potentials=None)
+    assert np.allclose(model.network.answer_by_torch(model.pack(texts)).logits, model.logits(texts), atol=1e-5)
 
 
 def test_a_pickled_model_leaves_its_tables_behind(fitted_flat):
     model = fitted_flat.model_
     answered = model.logits(["an apple"])
     again = pickle.loads(pickle.dumps(model))
-    assert vars(model)["_made"] is not None and vars(again)["_made"] is None
+    assert model.network._folded is not None and again.network._folded is None
     assert np.array_equal(again.logits(["an apple"]), answered)
-
-
-def test_summary_is_plain(fitted_flat):
-    summary = fitted_flat.model_.summary()
-    assert summary["classes"] == ["fruit", "tool"] and summary["vectors"] == "learnt"
 
 
 def _ask(model):
@@ -63,7 +57,7 @@ def test_shared_memory_is_another_place(fitted):
 
 @pytest.mark.parametrize("assign", [False, True])
 def test_other_weights_give_other_answers(fitted_flat, assign):
-    model = copy.deepcopy(fitted_flat.model_)
+    model = replace(copy.deepcopy(fitted_flat.model_), potentials=None)
     before = model.logits(["an apple"])
     other = {
         name: value + 1 if value.is_floating_point() else value for name, value in model.network.state_dict().items()
@@ -71,7 +65,7 @@ def test_other_weights_give_other_answers(fitted_flat, assign):
     model.network.load_state_dict(other, assign=assign)
     changed = model.logits(["an apple"])
     assert not np.allclose(changed, before)
-    assert np.allclose(changed, model.answer_by_torch(model.pack(["an apple"])).logits, atol=1e-4)
+    assert np.allclose(changed, model.network.answer_by_torch(model.pack(["an apple"])).logits, atol=1e-4)
 
 
 def test_fits_in_several_threads_are_those_of_one(fruit_corpus):
@@ -89,11 +83,11 @@ def test_fits_in_several_threads_are_those_of_one(fruit_corpus):
 def test_a_pipeline_and_its_network_share_their_numbers(fitted, tmp_path):
     """The server answers without torch and explains with it: one copy of the weights."""
     fitted.save(tmp_path / "model")
-    pipeline = runtime.load(tmp_path / "model")
-    model = DocumentModel.of(pipeline)
-    assert model._in_numpy is pipeline.network and model.pipeline.network is pipeline.network
+    pipeline = inference.load(tmp_path / "model")
+    model = as_torch(pipeline)
+    assert model.network.to_numpy() is pipeline.network
     assert model.network.vectors.data_ptr() == pipeline.network.vectors.__array_interface__["data"][0]
     texts = ["an apple a day", ""]
     packed = model.pack(texts)
-    assert np.allclose(model.answer_by_torch(packed).logits, pipeline.logits(texts), atol=1e-4)
-    assert np.allclose(model.pipeline.predict_proba(texts), fitted.predict_proba(texts), atol=1e-4)
+    assert np.allclose(model.network.answer_by_torch(packed).logits, pipeline.network.answer(packed).logits, atol=1e-4)
+    assert np.allclose(model.predict_proba(texts), fitted.predict_proba(texts), atol=1e-4)

@@ -1,10 +1,11 @@
 import numpy as np
 import torch
 
+from mpad import network
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.training import task as examples_module
-from mpad.training.task import in_batches, make_examples
+from mpad.network import in_batches
+from mpad.training.task import make_examples
 
 
 def test_documents_are_chosen_with_their_targets():
@@ -15,7 +16,7 @@ def test_documents_are_chosen_with_their_targets():
 
 
 def test_batches_hold_about_as_many_words(monkeypatch):
-    monkeypatch.setattr(examples_module, "_EVALUATION_NODES", 5)  # masters are counted
+    monkeypatch.setattr(network, "_EVALUATION_NODES", 5)  # masters are counted
     graphs, _ = graphs_of_words(["a", "b c", "d e f", "", "g"])
     batches = list(in_batches(CorpusTensors(graphs), torch.arange(5)))
     assert [batch.size.tolist() for batch in batches] == [[1], [2], [3, 0], [1]] or len(batches) > 1

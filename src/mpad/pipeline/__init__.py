@@ -1,1 +1,0 @@
-"""The whole flow as one value, text → label, and its folder."""
