@@ -15,10 +15,8 @@ from torch import Tensor, nn
 
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.packed import PackedGraphs
-from mpad.inference.answer import Answer, join
-from mpad.inference.ensemble import Ensemble as NumpyEnsemble
-from mpad.inference.ensemble import make_network
-from mpad.inference.layers import new_rows
+from mpad.inference.network import Answer, join, make_network, new_rows
+from mpad.inference.network import Ensemble as NumpyEnsemble
 from mpad.inference.network import Network as NumpyNetwork
 from mpad.sequence.batch import WordTensors
 from mpad.sequence.trees import PackedTrees, TreeTensors

@@ -8,7 +8,6 @@ from mpad.ensemble import Ensemble
 from mpad.errors import InputError
 from mpad.evaluate.cross_validation import cross_validate
 from mpad.inference import load
-from mpad.inference.answer import with_potentials
 
 WORDS = {"good": ["fine", "great", "lovely", "superb"], "bad": ["awful", "poor", "dull", "dreadful"]}
 OTHERS = ["film", "plot", "the", "a", "actor", "was", "scene"]
@@ -40,7 +39,7 @@ def test_members_answer_by_their_mean(variant, vectors, potentials, tmp_path):
     network = model.model_.network
     assert isinstance(network, Ensemble)
     packed = model.model_.pack(texts)
-    by_torch = with_potentials(network.answer_by_torch(packed), model.model_.potentials, packed)
+    by_torch = network.answer_by_torch(packed).with_potentials(model.model_.potentials, packed)
     answer = model.model_.answer(packed)
     assert np.allclose(answer.member_logits.mean(0), answer.logits, atol=1e-5)
     assert answer.member_logits.std(0).min() > 0, "members differ"

@@ -10,7 +10,7 @@ from tests.inference.test_network import random_model, texts
 
 from mpad import native
 from mpad.estimator.presets import PRESETS
-from mpad.inference import fused, network, parallel
+from mpad.inference import fused, parallel
 
 pytestmark = pytest.mark.skipif(native.library is None, reason="the compiled kernels were not built")
 
@@ -21,7 +21,7 @@ def test_parts_and_cores_change_nothing(preset, variant, monkeypatch):
     model = random_model(variant, hidden=32, **PRESETS[preset].network)
     graphs = model.pack(texts(2))
     expected = model.answer(graphs)
-    monkeypatch.setattr(network, "_PIECE", 50)
+    monkeypatch.setattr(fused, "_PIECE", 50)
     monkeypatch.setattr(fused, "_ROWS", 20)
     monkeypatch.setattr(parallel, "cores", lambda: 3)
     monkeypatch.setattr(parallel, "_pool", None)
@@ -44,8 +44,8 @@ def test_it_is_the_way_that_is_taken(monkeypatch):
     model = random_model(hidden=16)
     graphs = model.pack(texts(1))
     calls = []
-    answer = fused.FusedAnswers.answer
-    monkeypatch.setattr(fused.FusedAnswers, "answer", lambda *given: (calls.append(given), answer(*given)))
+    read = fused.FusedWords.read
+    monkeypatch.setattr(fused.FusedWords, "read", lambda *given: (calls.append(given), read(*given))[1])
     model.answer(graphs)
     assert calls
     for options in ({"master_skip": False}, {"combine": "identity"}, {"hidden": 24}):
@@ -58,8 +58,8 @@ def test_it_is_the_way_that_is_taken(monkeypatch):
 def test_copies_answer_alike(copied):
     model = random_model(hidden=16)
     graphs = model.pack(texts(1))
-    own = model._in_numpy
-    assert np.array_equal(own(graphs).logits, copied(own)(graphs).logits)
+    own = model.network.to_numpy()
+    assert np.array_equal(own.answer(graphs).logits, copied(own).answer(graphs).logits)
 
 
 @pytest.mark.parametrize("number", [-1, 10**6])

@@ -10,6 +10,7 @@ from mpad import native
 from mpad.config import VARIANTS, MPADConfig
 from mpad.data.labels import Labels
 from mpad.estimator.presets import PRESETS
+from mpad.graph import graphs_of_words, to_scipy
 from mpad.graph.build import GraphConfig
 from mpad.inference import Pipeline, network
 from mpad.model import MPAD
@@ -115,11 +116,53 @@ def test_a_stray_floating_point_flag_is_no_warning(monkeypatch):
     model = random_model(hidden=5)
     graphs = model.pack(texts(1))
     expected = model.answer(graphs)
-    score = network._score
+    softmax = network.segment_softmax
 
     def flagged(*given):
         np.multiply(np.float32(np.inf), np.float32(0))
-        return score(*given)
+        return softmax(*given)
 
-    monkeypatch.setattr(network, "_score", flagged)
+    monkeypatch.setattr(network, "segment_softmax", flagged)
     assert np.array_equal(model.answer(graphs).logits, expected.logits)
+
+
+# ── Sums over graphs ──
+
+
+def test_sums_and_softmax_by_hand_with_empty_runs():
+    start = np.array([0, 0, 2, 3, 3])
+    x = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32)
+    assert network.segment_sum(x, start).tolist() == [[0, 0], [4, 6], [5, 6], [0, 0]]
+    alpha = network.segment_softmax(np.array([1000.0, 1000.0, -1000.0], np.float32), start)
+    assert alpha.tolist() == [0.5, 0.5, 1.0]
+    nothing = np.array([0, 0])
+    assert network.segment_sum(np.zeros((0, 3), np.float32), nothing).tolist() == [[0, 0, 0]]
+    assert network.segment_softmax(np.zeros(0, np.float32), nothing).shape == (0,)
+
+
+@pytest.mark.parametrize("master", [True, False])
+@pytest.mark.parametrize("renormalise", [True, False])
+def test_words_receive_what_the_matrix_says(master, renormalise):
+    graphs, _ = graphs_of_words(["a b c a b d", "", "x", " ".join(f"w{k} the" for k in range(9)), "c c c"])
+    n, g = len(graphs.words), graphs.n_graphs
+    matrix = np.zeros((n + g, n + g))
+    for k in range(g):
+        at = slice(graphs.node_start[k], graphs.node_start[k + 1])
+        matrix[at, at] = to_scipy(graphs, k, incoming=True).toarray()
+        if master:
+            matrix[at, n + k] = matrix[n + k, at] = 1
+    if renormalise:
+        matrix /= np.maximum(matrix.sum(1, keepdims=True), 1e-30)
+    matrix = matrix if master else matrix[:n, :n]
+    x = np.random.default_rng(0).normal(size=(len(matrix), 3)).astype(np.float32)
+    graph = network.WordGraph(graphs, MPADConfig(2, 3, 1, master_node=master, renormalise=renormalise))
+    assert np.allclose(graph.aggregate(x), matrix @ x, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("variant", "renormalise", "expected"),
+    [("clique", True, [3, 2.5, 1.5, 0]), ("clique", False, [6, 5, 3, 0]), ("path", True, [0, 1, 2, 0])],
+)
+def test_sentences_receive_from_the_others_or_the_one_before(variant, renormalise, expected):
+    graph = network.SentenceGraph(np.array([0, 3, 4]), MPADConfig(2, 3, 1, variant, renormalise=renormalise))
+    assert graph.aggregate(np.array([[1.0], [2.0], [4.0], [8.0]], np.float32)).ravel().tolist() == expected

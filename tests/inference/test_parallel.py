@@ -20,13 +20,13 @@ def test_results_come_in_order_on_several_threads(monkeypatch):
             both.wait()
         return 10 * part
 
-    assert parallel.side_by_side(work, range(20)) == [10 * part for part in range(20)]
+    assert parallel.parallel_map(work, range(20)) == [10 * part for part in range(20)]
 
 
 def test_one_core_starts_no_threads(monkeypatch):
     monkeypatch.setattr(parallel, "cores", lambda: 1)
     me = threading.current_thread()
-    assert parallel.side_by_side(lambda part: threading.current_thread() is me, [1, 2, 3]) == [True] * 3
+    assert parallel.parallel_map(lambda part: threading.current_thread() is me, [1, 2, 3]) == [True] * 3
 
 
 @pytest.mark.parametrize(("said", "expected"), [("1", 1), ("1,4", 1), ("0", 1)])
@@ -49,10 +49,10 @@ def test_a_forked_process_starts_threads_of_its_own():
 import os
 from mpad.inference import parallel
 parallel.cores = lambda: 2
-assert parallel.side_by_side(str, [1, 2, 3]) == ["1", "2", "3"]
+assert parallel.parallel_map(str, [1, 2, 3]) == ["1", "2", "3"]
 child = os.fork()
 if child == 0:
-    os._exit(0 if parallel.side_by_side(str, [4, 5]) == ["4", "5"] else 1)
+    os._exit(0 if parallel.parallel_map(str, [4, 5]) == ["4", "5"] else 1)
 _, status = os.waitpid(child, 0)
 assert os.waitstatus_to_exitcode(status) == 0
 """
@@ -67,7 +67,7 @@ parallel.cores = lambda: 2
 def late():
     threading.main_thread().join()
     time.sleep(0.2)
-    print(parallel.side_by_side(str, [1, 2, 3]))
+    print(parallel.parallel_map(str, [1, 2, 3]))
 threading.Thread(target=late).start()
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, timeout=600, capture_output=True, text=True)

@@ -11,7 +11,7 @@ from mpad.errors import InputError
 from mpad.explain.assemble import assemble
 from mpad.explain.document import PartWeights, TracedDocument
 from mpad.explain.explanation import Explanation
-from mpad.inference.answer import Answer
+from mpad.inference.network import Answer
 from mpad.inference.pipeline import Pipeline
 
 

@@ -8,8 +8,7 @@ array(['positive'], dtype='<U8')
 For serving and fast startup. It needs only a model folder written by `MPADClassifier.save` or `mpad fit`.
 """
 
-from mpad.inference.answer import Answer
-from mpad.inference.network import Network
+from mpad.inference.network import Answer, Network
 from mpad.inference.pipeline import Pipeline, load
 
 __all__ = ["Answer", "Network", "Pipeline", "load"]

@@ -1,7 +1,20 @@
-"""Fused word-level inference: packed graphs → the outputs of the readouts, in one compiled call."""
+"""The graphs of words in compiled code: packed graphs → their vectors and attention, in one call per part of a corpus.
 
+C takes weights that are folded into the fewest products with the same predictions. At prediction batch norm is an
+affine map and dropout is the identity, so adjacent linear maps become one:
+
+    batch norm                  into the linear map before it (a mean over neighbors between them does not matter)
+    two maps without a ReLU     one map (an MLP that ends without one, and the gate behind it)
+    σ(x)                        (1 + tanh(x / 2)) / 2, its factors moved into the weights around it
+    the first round's maps      depend only on the word: a table with a row per word, filled when a word first occurs
+"""
+
+from collections.abc import Mapping
 from ctypes import byref, c_long
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,87 +22,135 @@ from numpy.typing import NDArray
 from mpad import native
 from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
-from mpad.inference.answer import Floats
-from mpad.inference.fold import Affine, FoldedLevel, Read, Step
-from mpad.inference.layers import WordTable
+from mpad.inference.parallel import parallel_map
+from mpad.text.vocabulary import SPARE_ROWS
 
+Floats = NDArray[np.float32]
+Weights = Mapping[str, NDArray[Any]]
+
+_EPSILON = 1e-5  # of torch's batch norm
+_HALF = np.float32(0.5)
 _ROWS, _EDGES = 256, 1_024  # processed together, so that intermediate results stay in the cache
-_STEP = "before1", "before1_b", "before2", "before2_b", "mlp1", "mlp1_b", "update", "bias", "mlp2_b"
-_ATTENTION = "align", "align_b", "context", "dense", "dense_b"
+_PIECE = 2_000  # words per unit of work of a core
 _TABLES = "sent", "states", "state_gates", "message_gates", "message_candidate"
-_GRAPHS = "node_start", "edge_start", "words", "source", "target", "weight"
+_GRAPHS = {
+    "node_start": np.int64,
+    "edge_start": np.int64,
+    "words": np.int32,
+    "source": np.int32,
+    "target": np.int32,
+    "weight": np.float32,
+}
 
 
-def fused_words(config: MPADConfig, level: FoldedLevel, table: WordTable) -> "FusedWords | None":
-    """Return the level as one call; None if it was not compiled or does not support this network."""
-    native.report_missing()
-    gated, apart = config.combine == "gru", config.master_node and not config.master_skip
-    if native.library is None or not native.fits(config.hidden) or not gated or apart or not level.steps:
-        return None
-    return FusedWords(config, level, table)
+def batch_norm(weights: Weights, name: str) -> tuple[Floats, Floats]:
+    """Return batch norm at prediction as (scale, shift)."""
+    scale = weights[f"{name}.weight"] / np.sqrt(weights[f"{name}.running_var"] + _EPSILON)
+    shift = weights[f"{name}.bias"] - weights[f"{name}.running_mean"] * scale
+    return scale.astype(np.float32), shift.astype(np.float32)
 
 
-class FusedWords:
-    """A level's weights and tables as C structures; several threads may use them at once."""
+class Affine(NamedTuple):
+    """x W + b: (rows, in) → (rows, out)."""
 
-    def __init__(self, config: MPADConfig, level: FoldedLevel, table: WordTable) -> None:
-        self._config = config
-        library: Any = native.library
-        self._library = library
-        self._arrays: list[NDArray[Any]] = []  # C has pointers to them
-        entered, messages = table.tables
-        tables = map(self._kept, [*entered, *(messages or (None, None))])
-        self._tables = dict(zip(_TABLES, tables, strict=True))
-        self._master_row = len(entered[0]) - 1
-        self._steps = (native.structures["inference_step"] * len(level.steps))()
-        self._attention = (native.structures["inference_attention"] * len(level.reads))()
-        for t, (step, read) in enumerate(zip(level.steps, level.reads, strict=True)):
-            self._steps[t] = self._packed("inference_step", _STEP, _step_arrays(step, t == 0))
-            self._attention[t] = self._packed("inference_attention", _ATTENTION, _attention_arrays(read))
+    w: Floats  # (in, out)
+    b: Floats  # (out,)
 
-    def _packed(self, structure: str, names: tuple[str, ...], arrays: list[Floats | None]) -> Any:
-        return native.pack(structure, **dict(zip(names, map(self._kept, arrays), strict=True)))
+    def __call__(self, x: Floats) -> Floats:
+        """Map rows."""
+        return np.asarray(x @ self.w + self.b)
 
-    def _kept(self, array: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Return the array as C reads it, and keep it alive."""
-        if array is None:
-            return None
-        self._arrays.append(np.ascontiguousarray(array, np.float32))
-        return self._arrays[-1]
-
-    def prepare(self, graphs: PackedGraphs) -> "FusedAnswers":
-        """Allocate the answers on these graphs, whose words the table knows."""
-        words = graphs.words
-        if len(words) and (words.min() < 0 or words.max() >= self._master_row):
-            raise IndexError(
-                f"words are numbered 0 to {self._master_row - 1}, but these graphs have {words.min()} to {words.max()}"
-            )
-        return FusedAnswers(self, graphs)
+    def then(self, after: "Affine") -> "Affine":
+        """Return the composition of this map and the next as one map."""
+        return Affine(np.ascontiguousarray(self.w @ after.w), self.b @ after.w + after.b)
 
 
-def _step_arrays(step: Step, first: bool) -> list[Floats | None]:
-    state, candidate, reset = step.enter.gates, step.candidate, step.reset
-    assert state is not None and step.gates is not None and candidate is not None and reset is not None
-    state_w, state_b = state.w, state.b
-    if first:  # already in the table
-        state_w, state_b = np.zeros((len(reset), 2 * len(reset)), np.float32), np.zeros_like(state.b)
-    maps = [np.concatenate([step.gates.w, candidate.w], axis=1), state_w, 2 * reset]  # C's reset gate is not doubled
-    if step.mlp2 is not None:
-        maps.append(step.mlp2.w)
-    bias = np.concatenate([state_b, candidate.b])
-    update = [np.concatenate([_in_panels(w).ravel() for w in maps]), bias, None if step.mlp2 is None else step.mlp2.b]
-    if first:
-        return [None] * 5 + [step.bias.row, *update]
-    before = step.enter.before or (None, None)
-    return [*_affine(before[0]), *_affine(before[1]), step.enter.sent.w, step.bias.row, *update]
+def _linear(weights: Weights, name: str, norm: str | None = None) -> Affine:
+    """Return the linear layer of that name, with the batch norm behind it; a missing bias is zeros."""
+    w = np.ascontiguousarray(weights[f"{name}.weight"].T, np.float32)
+    b = np.asarray(weights.get(f"{name}.bias", np.zeros(w.shape[1], np.float32)), np.float32)
+    if norm is None:
+        return Affine(w, b)
+    scale, shift = batch_norm(weights, norm)
+    return Affine(w * scale, b * scale + shift)
 
 
-def _attention_arrays(read: Read) -> list[Floats | None]:
-    return [_in_panels(read.align.w), read.align.b, read.context, *_affine(read.dense)]
+@dataclass(frozen=True)
+class _Round:
+    """One folded round of message passing with a GRU.
 
+    A row sends x W and receives ReLU(mean + bias). Its gates get a part from its state and one from its message.
+    """
 
-def _affine(of: Affine | None) -> tuple[Floats | None, Floats | None]:
-    return (None, None) if of is None else (of.w, of.b)
+    before: tuple[Affine, Affine] | None  # an MLP before the mean, with a ReLU between; its output is the state
+    project: Floats | None  # maps word vectors to states, in the first round
+    sent: Floats  # (in, width)
+    bias: Floats  # (width,)
+    mlp2: Affine | None  # None if it was merged into `gates` and `candidate`
+    relu: bool  # after mlp2
+    state_gates: Affine  # state → (2 · width): reset and update, both halved; its bias includes that of the message
+    gates: Floats  # message → (2 · width), halved
+    candidate: Affine  # message → (width)
+    reset: Floats  # (width, width), halved, because the gates that C computes are doubled
+
+    @classmethod
+    def of(cls, weights: Weights, name: str, config: MPADConfig) -> "_Round":
+        """Fold the round of that name."""
+        d, norm = config.hidden, config.mlp_norm
+        mlp1 = _linear(weights, f"{name}.mlp1", f"{name}.mlp_norm" if norm else None)
+        mlp2, gate = _linear(weights, f"{name}.mlp2"), _linear(weights, f"{name}.gate.from_message")
+        gate = gate if config.mlp_relu else mlp2.then(gate)
+        state_gates = Affine(_linear(weights, f"{name}.gate.from_state").w * _HALF, gate.b[: 2 * d] * _HALF)
+        before = project = None
+        if config.mlp_before:
+            first = _linear(weights, f"{name}.before1", f"{name}.before_norm" if norm else None)
+            before = first, _linear(weights, f"{name}.before2")
+        elif f"{name}.project.weight" in weights:
+            project = _linear(weights, f"{name}.project").w
+            state_gates = Affine(project, np.zeros(d, np.float32)).then(state_gates)
+        return cls(
+            before,
+            project,
+            mlp1.w,
+            mlp1.b,
+            mlp2 if config.mlp_relu else None,
+            config.mlp_relu,
+            state_gates,
+            gate.w[:, : 2 * d] * _HALF,
+            Affine(np.ascontiguousarray(gate.w[:, 2 * d :]), gate.b[2 * d :]),
+            _linear(weights, f"{name}.gate.from_reset").w * _HALF,
+        )
+
+    def enter(self, h: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return what rows send, their states, and the states' part in the gates."""
+        if self.before is not None:
+            h = self.before[1](np.maximum(self.before[0](h), 0))
+        return h @ self.sent, h if self.project is None else h @ self.project, self.state_gates(h)
+
+    def message(self, mean: Floats) -> tuple[Floats, Floats]:
+        """Return the parts of messages in the gates and in the candidate, given the mean of what rows receive."""
+        m = np.maximum(mean + self.bias, 0)
+        if self.mlp2 is not None:
+            m = np.maximum(self.mlp2(m), 0)
+        return m @ self.gates, self.candidate(m)
+
+    def arrays(self, first: bool) -> dict[str, Floats | None]:
+        """Return the fields of C's `inference_step`. What the table of words holds is left out of the first round."""
+        d = len(self.reset)
+        state = Affine(np.zeros((d, 2 * d), np.float32), np.zeros(2 * d, np.float32)) if first else self.state_gates
+        maps = [np.concatenate([self.gates, self.candidate.w], axis=1), state.w, 2 * self.reset]
+        maps += [] if self.mlp2 is None else [self.mlp2.w]
+        fields: dict[str, Floats | None] = {
+            "mlp1_b": self.bias,
+            "update": np.concatenate([_in_panels(w).ravel() for w in maps]),
+            "bias": np.concatenate([state.b, self.candidate.b]),
+            "mlp2_b": None if self.mlp2 is None else self.mlp2.b,
+        }
+        if not first:
+            fields["mlp1"] = self.sent
+            for name, affine in zip(("before1", "before2"), self.before or (), strict=False):
+                fields |= {name: affine.w, f"{name}_b": affine.b}
+        return fields
 
 
 def _in_panels(w: Floats) -> Floats:
@@ -99,39 +160,138 @@ def _in_panels(w: Floats) -> Floats:
     return w.reshape(len(w), -1, native.PANEL).swapaxes(0, 1)
 
 
-class FusedAnswers:
-    """Answers on some graphs: `read`, the outputs of the readouts (graphs, …), and `attention` (steps, nodes)."""
+def fused_words(config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> "FusedWords | None":
+    """Return the encoder of word graphs in C; None if it was not compiled or does not support this network."""
+    native.report_missing()
+    gated, apart = config.combine == "gru", config.master_node and not config.master_skip
+    supported = gated and not apart and not config.contextual
+    if native.library is None or not supported or not native.fits(config.hidden):
+        return None
+    return FusedWords(config, weights, vectors)
 
-    def __init__(self, level: FusedWords, graphs: PackedGraphs) -> None:
-        config, self._level = level._config, level
-        self._arrays = _arrays(graphs)
-        starts, edges, words = self._arrays[:3]
-        width, n_steps = config.hidden, len(level._steps)
-        self.read = np.empty((len(starts) - 1, n_steps * width * (2 if config.master_node else 1)), np.float32)
-        self.attention = np.empty((n_steps, len(words)), np.float32)
-        self._rows, self._edges = _capacity(starts, _ROWS), _capacity(edges, _EDGES)
-        options = {"master": config.master_node, "mean": config.renormalise, "relu": config.mlp_relu}
-        size = {"n_steps": n_steps, "width": width, "master_row": level._master_row, "nodes": len(words)}
-        chunk = {"rows": self._rows, "edges": self._edges}
-        self._fields = {**options, **size, **chunk, "bounded": config.score_tanh}
 
-    def answer(self, first: int, last: int) -> None:
-        """Fill in the answers on graphs first … last − 1."""
-        level = self._level
-        scratch = np.empty(self._rows * (7 * level._config.hidden + 6) + 5 * self._edges, np.float32)
-        arrays = dict(zip(_GRAPHS, self._arrays, strict=True))
-        weights = {"steps": level._steps, "attention": level._attention, **level._tables}
-        results = {"read": self.read, "alpha": self.attention}
-        args = native.pack("inference", **arrays, **weights, **results, **self._fields, scratch=scratch)
-        level._library.mpad_infer(byref(args), c_long(first), c_long(last))
+class FusedWords:
+    """The weights of the word level and the table of words as C structures; several threads may use them at once."""
+
+    def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
+        self._config, self._vectors, self._spare = config, vectors, Lock()
+        self._library: Any = native.library
+        self._arrays: list[NDArray[Any]] = []  # C has pointers to them
+        rounds = [_Round.of(weights, f"words.rounds.{t}", config) for t in range(config.steps)]
+        self._first = rounds[0]
+        self._make_table(len(vectors), vectors.shape[1])
+        self._steps = (native.structures["inference_step"] * config.steps)()
+        self._attention = (native.structures["inference_attention"] * config.steps)()
+        for t, folded in enumerate(rounds):
+            self._steps[t] = self._pack("inference_step", folded.arrays(t == 0))
+            self._attention[t] = self._pack("inference_attention", _attention_arrays(weights, t, config))
+        scale, shift = batch_norm(weights, "words.readout.norm")
+        dense = _linear(weights, "words.readout.dense")
+        self._dense = Affine(scale[:, None] * dense.w, shift @ dense.w + dense.b)
+
+    def _pack(self, structure: str, arrays: Mapping[str, Floats | None]) -> Any:
+        kept = {name: None if x is None else np.ascontiguousarray(x, np.float32) for name, x in arrays.items()}
+        self._arrays += [x for x in kept.values() if x is not None]
+        return native.pack(structure, **kept)
+
+    # ── The table of words ──
+
+    def _make_table(self, n_words: int, vector_width: int) -> None:
+        """Make a table with a row per word. The last row is the master's; as a predecessor it means no word."""
+        config = self._config
+        master = self._first.enter(np.zeros((1, vector_width), np.float32))
+        self._master_sends, self._master_row = master[0], n_words
+        # With one incoming edge, of weight 1, a row's message is the mean of a word and the master.
+        self._has_messages = config.master_node and config.renormalise
+        rows = [*master, *(self._first.message(master[0]) if self._has_messages else ())]
+        tables = [np.empty((n_words + 1, row.shape[1]), np.float32) for row in rows]
+        for table, row in zip(tables, rows, strict=True):
+            table[-1] = row
+        self._tables = dict(zip(_TABLES, tables, strict=False))
+        self._known = np.zeros(n_words + 1, bool)
+        self._known[-1] = True
+
+    def _look_up(self, words: NDArray[np.integer]) -> None:
+        """Compute the rows of words that occur for the first time."""
+        if len(words) and (words.min() < 0 or words.max() >= self._master_row):
+            raise IndexError(
+                f"words are numbered 0 to {self._master_row - 1}, but these graphs have {words.min()} to {words.max()}"
+            )
+        known = self._known.take(words)
+        if not known.all():
+            new = np.unique(words[~known])
+            self._set_rows(new, self._vectors[new].astype(np.float32))
+
+    def _set_rows(self, words: NDArray[np.integer], vectors: Floats) -> None:
+        rows = self._first.enter(vectors)
+        messages = self._first.message((rows[0] + self._master_sends) * _HALF) if self._has_messages else ()
+        for table, row in zip(self._tables.values(), [*rows, *messages], strict=True):
+            table[words] = row
+        self._known[words] = True
+
+    # ── Prediction ──
+
+    def read(self, graphs: PackedGraphs, spare: Floats | None) -> tuple[Floats, Floats]:
+        """Return vectors (graphs, hidden) and attention (steps, nodes). `spare`: vectors of the new words."""
+        if spare is None:
+            return self._read(graphs)
+        with self._spare:  # one corpus at a time uses the spare rows
+            first = len(self._vectors) - SPARE_ROWS
+            self._set_rows(np.arange(first, first + len(spare)), spare)
+            return self._read(graphs)
+
+    def _read(self, graphs: PackedGraphs) -> tuple[Floats, Floats]:
+        """Call C once per part, on all cores."""
+        config = self._config
+        self._look_up(graphs.words)
+        arrays = {name: np.ascontiguousarray(getattr(graphs, name), kind) for name, kind in _GRAPHS.items()}
+        starts, nodes, width = arrays["node_start"], len(graphs.words), config.hidden
+        read = np.empty((graphs.n_graphs, config.steps * width * (2 if config.master_node else 1)), np.float32)
+        attention = np.empty((config.steps, nodes), np.float32)
+        rows, edges = _capacity(starts, _ROWS), _capacity(arrays["edge_start"], _EDGES)
+        args = native.pack(
+            "inference",
+            **arrays,
+            **self._tables,
+            steps=self._steps,
+            attention=self._attention,
+            read=read,
+            alpha=attention,
+            master=config.master_node,
+            mean=config.renormalise,
+            relu=config.mlp_relu,
+            bounded=config.score_tanh,
+            n_steps=config.steps,
+            width=width,
+            master_row=self._master_row,
+            nodes=nodes,
+            rows=rows,
+            edges=edges,
+        )
+
+        def run(part: tuple[int, int]) -> None:
+            scratch = np.empty(rows * (7 * width + 6) + 5 * edges, np.float32)
+            own = type(args).from_buffer_copy(args)
+            own.scratch = native.at(scratch)
+            self._library.mpad_infer(byref(own), c_long(part[0]), c_long(part[1]))
+
+        cuts = starts.searchsorted(np.arange(_PIECE, int(starts[-1]), _PIECE))
+        parallel_map(run, list(pairwise(sorted({0, *cuts.tolist(), graphs.n_graphs}))))
+        return np.maximum(self._dense(read), 0), attention
+
+
+def _attention_arrays(weights: Weights, t: int, config: MPADConfig) -> dict[str, Floats | None]:
+    """Return the fields of C's `inference_attention`."""
+    name = f"words.readout.attention.{t}"
+    align = _linear(weights, f"{name}.align")
+    fields: dict[str, Floats | None] = {"align": _in_panels(align.w), "align_b": align.b}
+    fields["context"] = weights[f"{name}.context.weight"][0]
+    if config.attention_dense:
+        dense = _linear(weights, f"{name}.dense")
+        fields |= {"dense": dense.w, "dense_b": dense.b}
+    return fields
 
 
 def _capacity(starts: NDArray[np.int64], usual: int) -> int:
     """Return the largest chunk that C may have to process, with a row to spare."""
     return usual if starts[-1] < usual else max(usual, int(np.diff(starts).max()) + 1)
-
-
-def _arrays(graphs: PackedGraphs) -> list[NDArray[Any]]:
-    """Return starts of nodes and edges; words; sources, targets and weights of edges, as C reads them."""
-    kinds = {"node_start": np.int64, "edge_start": np.int64, "weight": np.float32}
-    return [np.ascontiguousarray(getattr(graphs, name), kinds.get(name, np.int32)) for name in _GRAPHS]

@@ -1,189 +1,281 @@
-"""MPAD at prediction, in NumPy or compiled code, with folded weights."""
+"""MPAD at prediction without torch: the equations of `mpad.model` in NumPy.
 
-from collections.abc import Iterator
+Where compiled code is available, `mpad.inference.fused` computes the graphs of words; NumPy computes the rest, and
+everything in the rare ablations that C does not support. Equation numbers are the paper's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpad.config import MPADConfig
-from mpad.graph.packed import PackedGraphs
-from mpad.inference.answer import Answer, Floats, join
-from mpad.inference.fold import RELU, TANH, Affine, FoldedLevel, Ints, Read, Weights, fold_level, linear
-from mpad.inference.fused import FusedWords, fused_words
-from mpad.inference.layers import (
-    Groups,
-    Messages,
-    Neighbours,
-    SpareRows,
-    WordGraphs,
-    WordNeighbours,
-    WordTable,
-    combine,
-    sentence_graph,
-)
-from mpad.inference.parallel import side_by_side
+from mpad.graph.packed import PackedGraphs, take_documents
+from mpad.inference.fused import Floats, FusedWords, Weights, batch_norm, fused_words
+from mpad.linear.potentials import Potentials
+from mpad.text.vocabulary import SPARE_ROWS, piece_means
 
-_NODES = 500  # words per chunk in NumPy: their states stay in the cache
-_GRAPHS = 40  # graphs per chunk: sums over them are products with a (graphs, words) matrix
-_PIECE = 2_000  # words per unit of work of a core
-_SENTENCES = 8  # factor on the chunk size if NumPy computes only the sentence level
+_NODES = 4_096  # words computed together
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Predictions: logits, document vectors and attention, in the order of the documents."""
+
+    logits: Floats  # (n_documents, n_classes)
+    vectors: Floats  # (n_documents, hidden), the document vectors that the last layer classifies
+    word_attention: Floats | None  # (steps, n_nodes), sums to 1 over the words of a graph
+    sentence_attention: Floats | None  # (steps or 1, n_graphs), sums to 1 over the sentences of a document
+    member_logits: Floats | None = None  # (members, n_documents, n_classes), of an ensemble
+
+    def with_potentials(self, potentials: Potentials | None, graphs: PackedGraphs) -> "Answer":
+        """Return the answer of the whole model, given its linear part: this is the network's."""
+        if potentials is None:
+            return self
+        linear, members = potentials.logits(graphs), self.member_logits
+        together = None if members is None else potentials.add_network(members, linear)
+        return replace(self, logits=potentials.add_network(self.logits, linear), member_logits=together)
+
+
+def join(answers: list[Answer]) -> Answer:
+    """Concatenate the predictions of some documents and the next ones."""
+    if len(answers) == 1:
+        return answers[0]
+
+    def along(axis: int, name: str) -> Any:
+        parts = [getattr(answer, name) for answer in answers]
+        return None if parts[0] is None else np.concatenate(parts, axis)
+
+    attention = along(1, "word_attention"), along(1, "sentence_attention")
+    return Answer(along(0, "logits"), along(0, "vectors"), *attention, along(1, "member_logits"))
+
+
+def new_rows(vectors: NDArray[np.floating], new_words: Sequence[Sequence[int]]) -> Floats:
+    """Return the vectors of new words, the means of their pieces': (words, width)."""
+    return piece_means(lambda ids: vectors[ids], new_words, vectors.shape[1])
+
+
+def segment_sum(x: Floats, start: NDArray[np.int64]) -> Floats:
+    """Sum runs of consecutive rows: run g has the rows start[g]:start[g + 1]."""
+    total = np.zeros((len(start) - 1, *x.shape[1:]), np.float32)
+    filled = np.flatnonzero(np.diff(start))  # reduceat has no empty runs
+    if len(filled):
+        total[filled] = np.add.reduceat(x, start[filled], axis=0)
+    return total
+
+
+def segment_softmax(score: Floats, start: NDArray[np.int64]) -> Floats:
+    """Softmax within runs of consecutive rows: (rows,) → (rows,)."""
+    size = np.diff(start)
+    filled = np.flatnonzero(size)
+    if not len(filled):
+        return score
+    e = np.exp(score - np.maximum.reduceat(score, start[filled]).repeat(size[filled]))
+    return np.asarray(e / segment_sum(e, start).repeat(size), np.float32)
+
+
+class WordGraph:
+    """Word graphs; rows are the words of all graphs, then a master node per graph."""
+
+    def __init__(self, graphs: PackedGraphs, config: MPADConfig) -> None:
+        self.start, self.master, self._mean = graphs.node_start, config.master_node, config.renormalise
+        self.owner = np.repeat(np.arange(graphs.n_graphs), np.diff(self.start))
+        first = np.repeat(self.start[:-1], np.diff(graphs.edge_start))
+        self._source, self._weight = graphs.source + first, graphs.weight[:, None]
+        n = len(graphs.words)
+        self._edges = np.searchsorted(graphs.target + first, np.arange(n + 1))  # edges are sorted by target
+        degree = np.bincount(graphs.target + first, graphs.weight, n)[:, None] + self.master
+        self._degree = np.maximum(degree, np.finfo(np.float32).tiny).astype(np.float32)
+
+    def aggregate(self, x: Floats) -> Floats:
+        """Return D⁻¹ A x (eq. 4): (words [+ masters], width)."""
+        n = len(self.owner)
+        received = segment_sum(x[self._source] * self._weight, self._edges)
+        if self.master:
+            received += x[n:][self.owner]
+        if self._mean:
+            received /= self._degree
+        if not self.master:
+            return received
+        inbox = segment_sum(x[:n], self.start)
+        return np.concatenate([received, inbox / np.maximum(np.diff(self.start), 1)[:, None] if self._mean else inbox])
+
+
+class SentenceGraph:
+    """The sentences of each document: a clique, or a path from the first to the last. It has no master node."""
+
+    master = False
+
+    def __init__(self, start: NDArray[np.int64], config: MPADConfig) -> None:
+        self.start, self._path, self._mean = start, config.variant == "path", config.renormalise
+        self.owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+    def aggregate(self, x: Floats) -> Floats:
+        """Receive from the previous sentence (path) or the mean of all others (clique): (sentences, width)."""
+        if self._path:
+            follows = np.diff(self.owner, prepend=-1) == 0
+            return np.asarray(np.roll(x, 1, axis=0) * follows[:, None])
+        others = np.asarray(segment_sum(x, self.start)[self.owner] - x)
+        if self._mean:
+            others /= np.maximum(np.diff(self.start) - 1, 1)[self.owner, None]
+        return others
 
 
 class Network:
     """A trained MPAD. `vectors` (n_words, vector_width) may be float16, or mapped from a file."""
 
-    @np.errstate(invalid="ignore", over="ignore")  # overflow is reported by Labels, from the final logits
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
         self.config, self.weights, self.vectors = config, weights, vectors
         self.by_sentence = config.hierarchical
-        self._words = fold_level(weights, "words", config, config.steps, config.master_node)
-        self._sentences: FoldedLevel | None = None
-        if config.hierarchical:
-            steps = 0 if config.variant == "sentence-att" else config.steps
-            self._sentences = fold_level(weights, "sentences", config, steps, master=False)
-        self._classes = linear(weights, "classes")
-        self._spare = SpareRows(vectors)
-        self._table = WordTable(self._words.steps[0], vectors, config.master_node and config.renormalise)
 
     @cached_property
     def _fused(self) -> FusedWords | None:
-        return None if self.config.contextual else fused_words(self.config, self._words, self._table)
+        return fused_words(self.config, self.weights, self.vectors)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_fused"}  # C pointers cannot be copied
 
+    # Overflow is reported by Labels, from the final logits. "invalid": OpenBLAS's product of a few rows of 5 numbers
+    # with a vector (AVX-512) also computes in lanes that it never filled; leftovers there do not reach the sums.
+    @np.errstate(invalid="ignore", over="ignore")
     def answer(self, graphs: PackedGraphs) -> Answer:
         """Predict every document."""
-        # OpenBLAS's product of a few rows of 5 numbers with a vector (AVX-512) also computes in lanes that it never
-        # filled: leftovers of an earlier call may raise "invalid", although they do not reach the sums.
-        with np.errstate(invalid="ignore", over="ignore"), self._spare.taken_by(graphs, self._table):
-            if self._fused is not None:
-                return self._answer_fused(self._fused, graphs)
-            prepared = WordGraphs(graphs, self.config.master_node, self.config.renormalise)
-            return join([self._answer(graphs, prepared, first, last) for first, last in _chunks(graphs, 1)])
+        spare = new_rows(self.vectors, graphs.new_words) if graphs.new_words and graphs.features is None else None
+        if self._fused is not None:
+            return self._classify(graphs, *self._fused.read(graphs, spare))
+        number = np.cumsum(graphs.document_sizes()) // _NODES
+        parts = np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(number)) + 1)
+        return join([self._answer(take_documents(graphs, documents), spare) for documents in parts])
 
-    def _answer_fused(self, fused: FusedWords, graphs: PackedGraphs) -> Answer:
-        """Predict with one compiled call per part, on all cores."""
-        self._table.entered(graphs.words)  # computes new words here, not in several threads
-        answers = fused.prepare(graphs)
-        starts = graphs.node_start
-        pieces = starts.searchsorted(np.arange(_PIECE, int(starts[-1]), _PIECE))
-        cuts = sorted({0, *pieces.tolist(), len(starts) - 1})
-        side_by_side(lambda part: answers.answer(*part), list(pairwise(cuts)))
-        vectors, attention = self._words.dense(answers.read, RELU), answers.attention
-        if self._sentences is None:
-            return self._classified(graphs, vectors, attention, 0, len(graphs))
-        result = []
-        for first, last in _chunks(graphs, _SENTENCES):
-            start, end = graphs.document_start[first], graphs.document_start[last]
-            nodes = slice(graphs.node_start[start], graphs.node_start[end])
-            result.append(self._classified(graphs, vectors[start:end], attention[:, nodes], first, last))
-        return join(result)
+    def _answer(self, graphs: PackedGraphs, spare: Floats | None) -> Answer:
+        graph = WordGraph(graphs, self.config)
+        h = self._embed(graphs, spare)
+        return self._classify(graphs, *self._encode("words", h, graph, self.config.steps))
 
-    def _answer(self, graphs: PackedGraphs, prepared: WordGraphs, first: int, last: int) -> Answer:
-        """Predict documents first … last − 1."""
-        start, end = int(graphs.document_start[first]), int(graphs.document_start[last])
-        node_start = graphs.node_start[start : end + 1]
-        words = Groups(node_start - node_start[0])
-        neighbours = WordNeighbours(prepared, start, end, words)
-        if graphs.features is not None:
-            rows = graphs.features[node_start[0] : node_start[-1]].astype(np.float32)
-            masters = np.zeros((words.n if self.config.master_node else 0, rows.shape[1]), np.float32)
-            entered = self._words.steps[0].enter(np.concatenate([rows, masters]))
-            vectors, attention = _run(self._words, entered, None, None, neighbours, words)
-            return self._classified(graphs, vectors, attention, first, last)
-        index = graphs.words[node_start[0] : node_start[-1]].astype(np.int64)
-        if self.config.master_node:
-            index = np.concatenate([index, np.full(words.n, self.config.n_words)])
-        entered = self._table.entered(index)
-        messages = self._table.messages(index, neighbours)
-        vectors, attention = _run(self._words, entered, index, messages, neighbours, words)
-        return self._classified(graphs, vectors, attention, first, last)
+    def _embed(self, graphs: PackedGraphs, spare: Floats | None) -> Floats:
+        """H⁰: the vector of each word, then a zero row per master node."""
+        rows = (self.vectors[graphs.words] if graphs.features is None else graphs.features).astype(np.float32)
+        if spare is not None:
+            place = graphs.words - (len(self.vectors) - SPARE_ROWS)
+            new = (place >= 0) & (place < len(spare))
+            rows[new] = spare[place[new]]
+        return np.pad(rows, ((0, graphs.n_graphs), (0, 0))) if self.config.master_node else rows
 
-    def _classified(self, graphs: PackedGraphs, vectors: Floats, attention: Floats, first: int, last: int) -> Answer:
-        """Predict documents first … last − 1, given the vectors of their word graphs."""
-        sentence_attention = None
-        if self._sentences is not None:
-            documents = Groups(graphs.document_start[first : last + 1] - graphs.document_start[first])
-            graph = sentence_graph(documents, self.config.variant == "path", self.config.renormalise)
-            entered = self._sentences.steps[0].enter(vectors) if self._sentences.steps else (vectors,)
-            vectors, sentence_attention = _run(self._sentences, entered, None, None, graph, documents)
-        return Answer(self._classes(vectors), vectors, attention, sentence_attention)
+    def _classify(self, graphs: PackedGraphs, vectors: Floats, attention: Floats) -> Answer:
+        """Classify documents, given the vectors of their word graphs."""
+        config, sentences = self.config, None
+        if config.hierarchical:
+            rounds = 0 if config.variant == "sentence-att" else config.steps
+            graph = SentenceGraph(graphs.document_start, config)
+            vectors, sentences = self._encode("sentences", vectors, graph, rounds)
+        return Answer(self._linear("classes", vectors), vectors, attention, sentences)
 
+    def _encode(self, level: str, h: Floats, graph: WordGraph | SentenceGraph, rounds: int) -> tuple[Floats, Floats]:
+        """H⁰ → vectors (n, hidden), attention (rounds, rows without masters)."""
+        states = [] if rounds else [h]
+        for t in range(rounds):
+            states.append(h := self._message_passing(f"{level}.rounds.{t}", h, graph))
+        return self._readout(f"{level}.readout", states, graph)
 
-def _chunks(graphs: PackedGraphs, times: int) -> Iterator[tuple[int, int]]:
-    """Yield runs of documents of a few hundred words, at least one document each."""
-    first, n = 0, len(graphs)
-    nodes = graphs.node_start[graphs.document_start]
-    while first < n or n == first == 0:
-        by_nodes = int(np.searchsorted(nodes, nodes[first] + times * _NODES, side="right")) - 1
-        limit = graphs.document_start[first] + times * _GRAPHS
-        by_graphs = int(np.searchsorted(graphs.document_start, limit, side="right")) - 1
-        last = min(max(min(by_nodes, by_graphs), first + 1), n)
-        yield first, last
-        if n == 0:
-            return
-        first = last
+    def _message_passing(self, name: str, h: Floats, graph: WordGraph | SentenceGraph) -> Floats:
+        """AGGREGATE (eq. 4) and COMBINE (eqs. 5, 6): (rows, width) → (rows, hidden)."""
+        if self.config.mlp_before:
+            h = relu(self._norm(f"{name}.before_norm", self._linear(f"{name}.before1", h)))
+            h = self._linear(f"{name}.before2", h)
+        m = relu(self._norm(f"{name}.mlp_norm", self._linear(f"{name}.mlp1", graph.aggregate(h))))
+        m = self._linear(f"{name}.mlp2", m)
+        m = relu(m) if self.config.mlp_relu else m
+        if self.config.combine == "identity":
+            return m
+        if f"{name}.project.weight" in self.weights:
+            h = self._linear(f"{name}.project", h)
+        d = self.config.hidden
+        of_message = self._linear(f"{name}.gate.from_message", m)
+        gates = sigmoid(of_message[:, : 2 * d] + self._linear(f"{name}.gate.from_state", h))
+        reset, update = np.split(gates, 2, axis=1)
+        candidate = np.tanh(of_message[:, 2 * d :] + self._linear(f"{name}.gate.from_reset", reset * h))
+        return np.asarray(h + update * (candidate - h))
 
+    def _readout(self, name: str, states: list[Floats], graph: WordGraph | SentenceGraph) -> tuple[Floats, Floats]:
+        """READOUT (eqs. 7, 8) of every round."""
+        parts, alphas = [], []
+        for t, h in enumerate(states):
+            words, masters = np.split(h, [len(graph.owner)])
+            if graph.master and not self.config.master_skip:
+                u, alpha = self._attention_with_masters(f"{name}.attention.{t}", words, masters, graph.start)
+            else:
+                u, alpha = self._attention(f"{name}.attention.{t}", words, graph.start)
+            parts += [u, masters] if graph.master and self.config.master_skip else [u]
+            alphas.append(alpha)
+        read = self._norm(f"{name}.norm", np.concatenate(parts, axis=1))
+        return relu(self._linear(f"{name}.dense", read)), np.stack(alphas)
 
-def _run(
-    level: FoldedLevel,
-    entered: tuple[Floats, ...],
-    index: Ints | None,
-    messages: Messages | None,
-    neighbours: Neighbours,
-    groups: Groups,
-) -> tuple[Floats, Floats]:
-    """Run a level from the output of the first step's `enter`, and its messages if they are known.
+    def _attention(self, name: str, h: Floats, start: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """α = softmax(v · tanh(W_A H)), u = Σ α H (eq. 7)."""
+        score = self._linear(f"{name}.context", np.tanh(self._linear(f"{name}.align", h)))[:, 0]
+        alpha = segment_softmax(np.tanh(score) if self.config.score_tanh else score, start)
+        u = segment_sum(alpha[:, None] * h, start)
+        return relu(self._linear(f"{name}.dense", u)) if self.config.attention_dense else u, alpha
 
-    Return vectors (groups, width) and attention (steps, rows). With an `index`, row i is row index[i] of `entered`.
-    """
-    read, attention = [], []
-    h = entered[-1]
-    for t, reader in enumerate(level.reads):
-        if level.steps:
-            step = level.steps[t]
-            if messages is None:
-                says = entered[0] if index is None else entered[0].take(index, axis=0)
-                messages = Messages(step.message(neighbours.aggregate_relu(says, step.bias)))
-            h, index, messages = combine(step, entered, index, messages), None, None
-            if t + 1 < len(level.steps):
-                entered = level.steps[t + 1].enter(h)
-        part, alpha = _readout(reader, h, groups)
-        read.append(part)
-        attention.append(alpha)
-    return level.dense(np.concatenate(read, axis=1), RELU), np.stack(attention)
+    def _attention_with_masters(
+        self, name: str, words: Floats, masters: Floats, start: NDArray[np.int64]
+    ) -> tuple[Floats, Floats]:
+        """Attend to each graph's words and its master, which is a node like the others; return the words' attention."""
+        h = np.insert(words, start[1:], masters, axis=0)
+        u, alpha = self._attention(name, h, start + np.arange(len(start)))
+        return u, np.delete(alpha, start[1:] + np.arange(len(start) - 1))
+
+    def _linear(self, name: str, x: Floats) -> Floats:
+        y: Floats = x @ np.asarray(self.weights[f"{name}.weight"], np.float32).T
+        return y + self.weights[f"{name}.bias"] if f"{name}.bias" in self.weights else y
+
+    def _norm(self, name: str, x: Floats) -> Floats:
+        """Batch norm by running averages; the identity where the network has none."""
+        if f"{name}.weight" not in self.weights:
+            return x
+        scale, shift = batch_norm(self.weights, name)
+        return x * scale + shift
 
 
-def _readout(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
-    """Compute READOUT, equations 7 and 8."""
-    words = h[: groups.n_rows]
-    if not read.skip and len(h) > groups.n_rows:
-        return _readout_with_masters(read, h, groups)
-    alpha = groups.softmax(_score(read, words), read.small)
-    pooled = _pooled(read.dense, groups.sum(words, alpha))
-    return (np.concatenate([pooled, h[groups.n_rows :]], axis=1) if read.skip else pooled), alpha
+def relu(x: Floats) -> Floats:
+    """Return max(x, 0)."""
+    return np.maximum(x, 0)
 
 
-def _readout_with_masters(read: Read, h: Floats, groups: Groups) -> tuple[Floats, Floats]:
-    """Compute READOUT without the master's skip connection: the master is one of its graph's nodes."""
-    score = _score(read, h)
-    start = np.concatenate([[0], np.cumsum(groups.size + 1)])
-    order = np.argsort(np.concatenate([groups.owner, np.arange(groups.n)]), kind="stable")
-    both = Groups(start)
-    alpha = both.softmax(score[order], read.small)
-    back = np.empty_like(alpha)
-    back[order] = alpha
-    return _pooled(read.dense, both.sum(h[order], alpha)), back[: groups.n_rows]
+def sigmoid(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(−x)), which cannot overflow in this form."""
+    return np.asarray(0.5 * np.tanh(0.5 * x) + 0.5)
 
 
-def _score(read: Read, h: Floats) -> Floats:
-    score: Floats = read.align(h, TANH) @ read.context
-    return np.tanh(score) if read.bounded else score
+class Ensemble:
+    """The mean of several networks; `weights` and `vectors` have the names and shapes of a model folder."""
+
+    def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
+        self.config, self.weights, self.vectors = config, weights, vectors
+        self.by_sentence = config.hierarchical
+        one, width = replace(config, members=1), config.vector_width
+        self._members = []
+        for k in range(config.members):
+            at = f"members.{k}."
+            own = {name.removeprefix(at): value for name, value in weights.items() if name.startswith(at)}
+            table = np.ascontiguousarray(vectors[:, k * width : (k + 1) * width]) if config.learn_vectors else vectors
+            self._members.append(Network(one, own, table))
+
+    def answer(self, graphs: PackedGraphs) -> Answer:
+        """Predict every document."""
+        answers = [member.answer(graphs) for member in self._members]
+
+        def stacked(name: str) -> Any:
+            return np.stack([getattr(answer, name) for answer in answers])
+
+        each, words = stacked("logits"), stacked("word_attention").mean(0)
+        sentences = stacked("sentence_attention").mean(0) if self.by_sentence else None
+        return Answer(each.mean(0), np.concatenate([answer.vectors for answer in answers], 1), words, sentences, each)
 
 
-def _pooled(dense: Affine | None, pooled: Floats) -> Floats:
-    return pooled if dense is None else dense(pooled, RELU)
+def make_network(config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> Network | Ensemble:
+    """Build a trained network or ensemble from its weights."""
+    return (Network if config.members == 1 else Ensemble)(config, weights, vectors)

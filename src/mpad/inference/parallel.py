@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Part = TypeVar("Part")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -21,7 +21,7 @@ def cores() -> int:
     return max(1, min(there, int(wanted))) if wanted.isdecimal() else there
 
 
-def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
+def parallel_map(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """Apply `work` to all parts in parallel; return the results in order."""
     global _pool
     if len(parts) < 2 or cores() < 2:

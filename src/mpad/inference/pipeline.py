@@ -12,8 +12,7 @@ from mpad.data.inputs import as_texts
 from mpad.data.labels import Labels
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
-from mpad.inference.answer import Answer, with_potentials
-from mpad.inference.ensemble import make_network
+from mpad.inference.network import Answer, make_network
 from mpad.linear.potentials import Potentials
 from mpad.storage.model_folder import VECTORS, ModelFolder, open_model, read_network
 from mpad.text.contextual import Transformer, chunk_texts
@@ -100,7 +99,8 @@ class Pipeline:
             Logits, document vectors and attention, in the order of the documents.
 
         """
-        return with_potentials(self.network.answer(packed), self.potentials, packed)
+        answer: Answer = self.network.answer(packed)
+        return answer.with_potentials(self.potentials, packed)
 
     def answers(self, texts: Iterable[str]) -> Iterator[tuple[Any, Answer]]:
         """Yield packed graphs and their predictions, part by part.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpad.data.inputs import as_texts
-from mpad.inference.answer import Answer
+from mpad.inference.network import Answer
 from mpad.inference.pipeline import Pipeline
 from mpad.sequence.batch import cut_sentences
 from mpad.sequence.trees import pack_trees
