@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from mpad.config import VARIANTS, MPADConfig
+from mpad.config import PRESETS, VARIANTS, MPADConfig
 from mpad.errors import InputError
-from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors, GraphBatch
 from mpad.model import MPAD, WordGraph

@@ -198,7 +198,7 @@ def _fresh(path: Path, learnt: Corpus, texts: list[str], cores: int = 1) -> Call
 
 
 def _on_cores(n: int, model: runtime.Pipeline, texts: list[str]) -> object:
-    with patch("mpad.inference.parallel.cores", lambda: n):
+    with patch("mpad.inference.fused.cores", lambda: n):
         return model.predict_proba(texts)
 
 

@@ -25,13 +25,11 @@ from benchmarks.speed.floor import Machine, measure_machine, step_floor
 from benchmarks.speed.measure import spread
 from benchmarks.speed.padded import PaddedMPAD, train_epoch
 from mpad import MPADClassifier, cross_validate
-from mpad.config import MPADConfig
-from mpad.estimator.presets import PRESETS
+from mpad.config import PRESETS, MPADConfig, TrainingConfig
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.model import MPAD
 from mpad.paper.baselines.tfidf_svm import tfidf_svm
-from mpad.training.config import TrainingConfig
 from mpad.training.engine import find_engine
 from mpad.training.loop import shuffled_batches
 from mpad.training.progress import EpochReport

@@ -15,13 +15,11 @@ from benchmarks.speed import straightforward
 from benchmarks.speed.measure import in_turn, product_rate, ratios
 from benchmarks.speed.padded import PaddedMPAD, train_epoch
 from mpad import kernels
-from mpad.config import MPADConfig, Variant
-from mpad.estimator.presets import PRESETS
+from mpad.config import PRESETS, MPADConfig, TrainingConfig, Variant
 from mpad.graph import PackedGraphs, graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.model import MPAD
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.config import TrainingConfig
 from mpad.training.engine import Engine
 from mpad.training.loop import shuffled_batches
 from mpad.training.task import Task, make_examples

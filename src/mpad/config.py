@@ -1,7 +1,8 @@
 """Hyper-parameters of the network, and the shapes of its weights; does not import torch."""
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from math import cos, pi
+from typing import Any, Literal
 
 import numpy as np
 
@@ -59,9 +60,9 @@ class MPADConfig:
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or not 1 <= value <= largest:
                 raise InputError(f"{name} must be a whole number from 1 to {largest:,}, not {value!r}")
-        for field in fields(self):
-            if field.type is bool:
-                object.__setattr__(self, field.name, bool(getattr(self, field.name)))  # NumPy's are not Python's
+        for each in fields(self):
+            if each.type is bool:
+                object.__setattr__(self, each.name, bool(getattr(self, each.name)))  # NumPy's are not Python's
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
 
@@ -132,3 +133,107 @@ def _linear(name: str, n_in: int, n_out: int, bias: bool = True) -> Shapes:
 def _norm(name: str, width: int) -> Shapes:
     each = {f"{name}.{part}": (width,) for part in ("weight", "bias", "running_mean", "running_var")}
     return {**each, f"{name}.num_batches_tracked": ()}
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Settings of a training: Adam on cross-entropy, the best epoch kept.
+
+    schedule: of the learning rate: "constant"; "halving" it every 50 epochs, as the authors' code does; or "cosine",
+        down to nothing at `max_epochs`, after a first epoch at half the rate.
+    weight_decay: of the weights of linear maps, as in AdamW.
+    keep: which epoch's weights are kept, the "best" on validation documents or the "last".
+    by_length: batches of documents of about the same length, for networks that pad.
+    patience: epochs without a better validation accuracy before stopping; None: never.
+    """
+
+    max_epochs: int = 200
+    patience: int | None = 20
+    batch_size: int = 128
+    learning_rate: float = 0.001
+    schedule: Literal["constant", "halving", "cosine"] = "constant"
+    seed: int = 0
+    by_length: bool = False
+    weight_decay: float = 0.0
+    keep: Literal["best", "last"] = "best"
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "batch_size"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise InputError(f"{name} must be a whole number, at least 1, not {value!r}")
+        if not self.learning_rate > 0:
+            raise InputError(f"learning_rate must be above 0, not {self.learning_rate}")
+        if self.patience is not None and self.patience < 1:
+            raise InputError(f"patience must be at least 1 epoch, or None for no early stopping, not {self.patience}")
+
+    def rate_factor(self, epoch: int) -> float:
+        """Return the factor of the learning rate in an epoch, counted from 1."""
+        if self.schedule == "halving":
+            return 0.5 ** ((epoch - 1) // 50)
+        if self.schedule == "cosine":
+            return 0.5 if epoch == 1 else 0.5 + 0.5 * cos(pi * (epoch - 1) / self.max_epochs)
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings of a preset: fields of `MPADConfig` and `TrainingConfig`, and whether it has a linear part."""
+
+    network: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, Any] = field(default_factory=dict)
+    potentials: bool = False
+    most_passes: int | None = None  # documents that training passes over at most, in whole epochs, but four of these
+    few: int = 0  # with fewer documents than that, batches are a quarter as large
+    many: int | None = None  # with more, weights decay more slowly a step: as much an epoch as with so many documents
+
+    def training_on(self, n_documents: int) -> dict[str, Any]:
+        """Return fields of `TrainingConfig` for a corpus of that size."""
+        training = dict(self.training)
+        if self.most_passes is not None:
+            training["max_epochs"] = min(training["max_epochs"], max(4, self.most_passes // max(n_documents, 1)))
+        if n_documents < self.few:
+            training["batch_size"] //= 4
+        if self.many is not None and n_documents > self.many:
+            training["weight_decay"] *= self.many / n_documents
+        return training
+
+
+_AUTHORS = {
+    "mlp_before": True,
+    "mlp_norm": True,
+    "mlp_relu": False,
+    "attention_bias": True,
+    "score_tanh": True,
+    "attention_dense": True,
+}
+PRESETS = {
+    "best": Preset(
+        network=_AUTHORS,
+        training={
+            "max_epochs": 15,
+            "patience": None,
+            "batch_size": 64,
+            "learning_rate": 0.003,
+            "schedule": "cosine",
+            "weight_decay": 1.0,
+            "keep": "last",
+        },
+        potentials=True,
+        most_passes=400_000,
+        few=1_000,
+        many=10_000,
+    ),
+    "paper": Preset(),
+    "authors": Preset(network=_AUTHORS, training={"schedule": "halving"}),
+}
+
+
+DEFAULT_PRESET = "best"
+
+
+def find_preset(name: str) -> Preset:
+    """Return the preset of that name."""
+    if name not in PRESETS:
+        raise InputError(f"no preset '{name}' (known: {', '.join(PRESETS)})")
+    return PRESETS[name]

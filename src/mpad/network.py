@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from mpad.errors import InputError
 from mpad.graph.batch import CorpusTensors
 from mpad.graph.packed import PackedGraphs
 from mpad.inference.network import Answer, join, make_network, new_rows
@@ -227,3 +228,17 @@ def _stamp(places: tuple[_Place, ...]) -> tuple[int, ...]:
     """Return a value that changes when a tensor is written to, moved or replaced."""
     tensors = [store[name] for store, name in places]
     return *[x._version for x in tensors], *[x.data_ptr() for x in tensors]
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device of that name; "auto" is the GPU if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        if device.type == "meta":
+            raise RuntimeError("it holds no numbers")
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(f"device '{name}' cannot be used here: {str(error).splitlines()[0]}") from None
+    return device

@@ -5,8 +5,7 @@ import torch
 from benchmarks.speed.padded import PaddedMPAD, copy_weights
 from benchmarks.speed.straightforward import prepare
 
-from mpad.config import VARIANTS, MPADConfig
-from mpad.estimator.presets import PRESETS
+from mpad.config import PRESETS, VARIANTS, MPADConfig
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.model import MPAD

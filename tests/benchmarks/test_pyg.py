@@ -4,8 +4,7 @@ import pytest
 import torch
 from benchmarks.speed.padded import copy_weights
 
-from mpad.config import MPADConfig
-from mpad.estimator.presets import PRESETS
+from mpad.config import PRESETS, MPADConfig
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.model import MPAD

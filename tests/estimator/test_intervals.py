@@ -1,6 +1,6 @@
 import pytest
 
-from mpad.estimator.intervals import wilson
+from mpad.estimator.held_out_scores import wilson
 
 
 def test_the_edges_have_intervals():

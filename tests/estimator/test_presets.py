@@ -1,7 +1,7 @@
 import pytest
 
+from mpad.config import DEFAULT_PRESET, PRESETS, find_preset
 from mpad.errors import InputError
-from mpad.estimator.presets import DEFAULT_PRESET, PRESETS, find_preset
 
 
 def test_the_presets():

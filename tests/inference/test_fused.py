@@ -9,7 +9,7 @@ import pytest
 from tests.inference.test_network import random_model, texts
 
 from mpad import native
-from mpad.estimator.presets import PRESETS
+from mpad.config import PRESETS
 from mpad.inference import fused, parallel
 
 pytestmark = pytest.mark.skipif(native.library is None, reason="the compiled kernels were not built")

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from mpad import native
-from mpad.config import VARIANTS, MPADConfig
+from mpad.config import PRESETS, VARIANTS, MPADConfig
 from mpad.data.labels import Labels
-from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words, to_scipy
 from mpad.graph.build import GraphConfig
 from mpad.inference import Pipeline, network

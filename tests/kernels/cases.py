@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mpad.config import MPADConfig
+from mpad.config import PRESETS, MPADConfig
 from mpad.dropout import Dropout, DropoutCounter, set_dropout_counter
-from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.kernels.static_batch import BatchShape, StaticCorpus

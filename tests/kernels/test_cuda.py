@@ -14,7 +14,7 @@ from mpad.kernels import accelerate
 from mpad.kernels.weights import UpdateWeights
 from mpad.model import MPAD, BatchNorm, Gate, WordGraph, segment_softmax
 from mpad.training.adam import BETA1, BETA2, EPSILON
-from mpad.training.stack import stack_models
+from mpad.training.engine import stack_models
 
 pytest.importorskip("triton")
 HAS_GPU = torch.cuda.is_available()

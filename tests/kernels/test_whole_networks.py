@@ -8,9 +8,8 @@ import pytest
 import torch
 from tests.kernels.cases import randomize
 
-from mpad.config import VARIANTS, MPADConfig
+from mpad.config import PRESETS, VARIANTS, MPADConfig
 from mpad.dropout import DropoutCounter, set_dropout_counter
-from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.inference.network import Network

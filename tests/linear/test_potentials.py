@@ -12,8 +12,7 @@ from mpad.errors import InputError
 from mpad.graph.build import GraphConfig, build_graphs
 from mpad.graph.packed import PackedGraphs
 from mpad.linear.features import Features
-from mpad.linear.fit import fit_linear_part, fit_stack
-from mpad.linear.mixture import _clearly_better, fit_part_weights
+from mpad.linear.fit import LinearData, _clearly_better, fit_linear_part, fit_part_weights, fit_stack
 from mpad.linear.potentials import Potentials, weigh_parts
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vocabulary import SPARE_ROWS, learn_vocabulary
@@ -192,12 +191,12 @@ def test_damaged_pairs_are_refused():
 
 def part_of(texts, targets, n_classes, network, weights=None):
     vocabulary, graphs = packed(texts)
-    documents, held = np.arange(len(texts)), np.arange(len(texts) - 40, len(texts))
+    seen, held = np.split(np.arange(len(texts)), [-40])
     weights = np.ones(len(texts), np.float32) if weights is None else weights
     vectors = vectors_of(vocabulary)
-    return fit_linear_part(
-        graphs, documents, targets, weights, n_classes, vocabulary.words, vectors, held, network[held], 0
-    ), graphs
+    words = vocabulary.words
+    data = LinearData(graphs, targets, weights, n_classes, len(words), vectors, words)
+    return fit_linear_part(data, seen, held, network[held], seed=0), graphs
 
 
 def test_a_good_network_counts_more_than_a_bad_one():
@@ -213,7 +212,7 @@ def test_a_good_network_counts_more_than_a_bad_one():
 def test_what_is_clearly_better_answers_alone(monkeypatch):
     texts, targets = corpus()
     misleading = -8.0 * np.eye(3)[targets]
-    monkeypatch.setattr("mpad.linear.mixture.fit_part_weights", lambda experts, targets, usual: np.ones(len(usual)))
+    monkeypatch.setattr("mpad.linear.fit.fit_part_weights", lambda experts, targets, usual: np.ones(len(usual)))
     part, graphs = part_of(texts, targets, 3, misleading)
     assert part.answers_by in ("ngram-svm", "ngram-stack") and part.potentials.network == 0
     assert part.accuracies["mpad"] == part.accuracies[part.answers_by]

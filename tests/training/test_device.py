@@ -1,7 +1,7 @@
 import pytest
 
 from mpad.errors import InputError
-from mpad.training.device import find_device
+from mpad.network import find_device
 
 
 def test_devices():

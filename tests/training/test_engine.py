@@ -7,8 +7,7 @@ import torch
 from tests.training.test_stack import tasks
 
 from mpad import MPADClassifier
-from mpad.config import VARIANTS
-from mpad.estimator.presets import PRESETS
+from mpad.config import PRESETS, VARIANTS
 from mpad.evaluate.cross_validation import cross_validate
 from mpad.paper import zoo
 from mpad.paper.networks.baselines import BASELINES

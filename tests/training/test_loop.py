@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from mpad import MPADClassifier
+from mpad.config import TrainingConfig
 from mpad.errors import InputError, NotFinite
-from mpad.training.config import TrainingConfig
 from mpad.training.engine import Engine, weighted_loss
 from mpad.training.loop import shuffled_batches
 

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from mpad.config import MPADConfig
+from mpad.config import PRESETS, MPADConfig, TrainingConfig
 from mpad.errors import InputError
-from mpad.estimator.presets import PRESETS
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.model import MPAD
-from mpad.training.config import TrainingConfig
+from mpad.training.engine import stack_models
 from mpad.training.loop import train
-from mpad.training.stack import stack_models
 from mpad.training.task import Task, make_examples
 
 DEVICE = "cpu"

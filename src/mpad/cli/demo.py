@@ -32,7 +32,7 @@ def run(
     console.print("Reading 3,432 rated tweets and the word vectors …")
     from mpad.cli.inputs import drop_none, pick_examples
     from mpad.estimator.classifier import MPADClassifier
-    from mpad.estimator.intervals import wilson
+    from mpad.estimator.held_out_scores import wilson
     from mpad.paper import zoo
     from mpad.paper.datasets import load_dataset
 

@@ -22,11 +22,10 @@ from mpad.cli.inputs import (
 )
 from mpad.cli.output import check_new
 from mpad.cli.streamed import epoch_lines, run_stream, should_stream
-from mpad.config import MPADConfig
+from mpad.config import DEFAULT_PRESET, MPADConfig
 from mpad.data.labels import as_lists
 from mpad.data.readers import Files
 from mpad.errors import InputError
-from mpad.estimator.presets import DEFAULT_PRESET
 from mpad.graph.build import GraphConfig
 from mpad.text.contextual import WORDS
 
@@ -291,7 +290,7 @@ def _train(
 
 def _test_line(classifier: Any, texts: list[str], labels: list[Any], new: list[str], truth: list[Any]) -> str:
     """Return the scores of the model and a linear SVM on test documents; unknown labels count as mistakes."""
-    from mpad.estimator.intervals import wilson
+    from mpad.estimator.held_out_scores import wilson
     from mpad.evaluate.label_scores import score_labels
     from mpad.paper import zoo
 

@@ -166,7 +166,7 @@ def _run_engine(
         from mpad.scale import ray
 
         return ray.score_files(job, tasks, workers, address)
-    from mpad.inference.parallel import cores
+    from mpad.inference.fused import cores
     from mpad.scale import pool
 
     return pool.score_files(job, tasks, workers or cores())

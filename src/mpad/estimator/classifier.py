@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mpad.config import MOST_MEMBERS, MPADConfig, Variant
+from mpad.config import DEFAULT_PRESET, MOST_MEMBERS, MPADConfig, TrainingConfig, Variant, find_preset
 from mpad.data.labels import Labels, fit_thresholds
 from mpad.data.streams import Columns
 from mpad.ensemble import scale_logits
 from mpad.errors import InputError
-from mpad.estimator.presets import DEFAULT_PRESET, find_preset
 from mpad.estimator.text_classifier import (
     TextClassifier,
     TrainingData,
@@ -26,16 +25,13 @@ from mpad.estimator.text_classifier import (
 from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.graph.build import GraphConfig
 from mpad.inference.pipeline import Pipeline
-from mpad.linear.fit import fit_linear_part, refit_linear_part
-from mpad.linear.mixture import HeldOutFit, fit_temperature
+from mpad.linear.fit import HeldOutFit, LinearData, fit_all, fit_linear_part, fit_temperature
 from mpad.model import MPAD
-from mpad.network import Network
+from mpad.network import Network, find_device
 from mpad.text.contextual import WORDS, Transformer, as_transformer
 from mpad.text.distilled import AUTO
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.config import TrainingConfig
-from mpad.training.device import find_device
 from mpad.training.progress import Sink
 from mpad.training.stream_options import StreamOptions
 from mpad.training.task import Task
@@ -263,21 +259,7 @@ class MPADClassifier(TextClassifier):
         model = trained_model(model, tasks)
         fitted = None
         if self._wants_potentials:
-            documents = np.concatenate([seen, held])
-            fitted = fit_linear_part(
-                data.packed,
-                documents,
-                data.targets[documents],
-                data.weights[documents],
-                len(model.labels),
-                model.vocabulary.words,
-                linear_vectors(model),
-                np.arange(len(seen), len(documents)),
-                logits,
-                seed,
-                None if data.groups is None else data.groups[documents],
-                train_on_held,
-            )
+            fitted = fit_linear_part(linear_data(model, data), seen, held, logits, seed, train_on_held)
         return calibrate(model, fitted, logits, data.targets[held])
 
     def _refit(
@@ -287,18 +269,7 @@ class MPADClassifier(TextClassifier):
         if fitted.part_weights is None:
             scale_logits(model.network, 1 / (fitted.temperature or 1.0))
             return model
-        labels, words = len(model.labels), model.vocabulary.words
-        known = (
-            data.targets,
-            data.weights,
-            labels,
-            words,
-            linear_vectors(model),
-            fitted.part_weights,
-            seed,
-            data.groups,
-        )
-        return replace(model, potentials=refit_linear_part(data.packed, *known))
+        return replace(model, potentials=fit_all(linear_data(model, data), fitted.part_weights, seed))
 
     @property
     def _wants_potentials(self) -> bool:
@@ -372,6 +343,13 @@ class MPADClassifier(TextClassifier):
 
         check_is_fitted(self)
         return explain(self.model_, text, label, method, unit=unit)
+
+
+def linear_data(model: Pipeline, data: TrainingData) -> LinearData:
+    """Return the training data as the linear part reads it."""
+    words, n_classes = model.vocabulary.words, len(model.labels)
+    vectors = linear_vectors(model)
+    return LinearData(data.packed, data.targets, data.weights, n_classes, len(words), vectors, words, data.groups)
 
 
 def linear_vectors(model: Pipeline) -> NDArray[np.floating]:

@@ -29,14 +29,14 @@ from mpad.files.cache import make_private
 from mpad.graph.packed import PackedGraphs, take_documents
 from mpad.inference.pipeline import Pipeline
 from mpad.linear.features import Known, learn_known
+from mpad.linear.fit import SVM, LinearData
 from mpad.linear.sgd import MOST_PAIRS, StreamedSVM, join_streamed
-from mpad.network import to_device
+from mpad.network import find_device, to_device
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
 from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
-from mpad.training.device import find_device
+from mpad.training.loop import Lesson, train_stream
 from mpad.training.processes import Processes, join_processes
 from mpad.training.progress import Sink, silent, wants_bar, with_bar
-from mpad.training.stream import Lesson, train_stream
 from mpad.training.stream_build import Counts, Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
 from mpad.training.stream_options import StreamOptions
 from mpad.training.stream_windows import ShardedCorpus
@@ -112,7 +112,9 @@ def fit_stream(
     logits = model.network.logits(task.validation.corpus, np.arange(len(held[0])))
     fitted = None
     if linear is not None and known is not None:
-        fitted = join_streamed(*held, len(labels), len(words), linear_vectors(model), known, linear, logits)
+        ones = np.ones(len(held[1]), np.float32)
+        data = LinearData(*held, ones, len(labels), len(words), linear_vectors(model))
+        fitted = join_streamed(data, known, linear, logits)
     model, result = calibrate(model, fitted, logits, held[1])
     estimator._remember(model, result, [history])
     assert result.logits is not None
@@ -160,7 +162,7 @@ class _Fit:
 
     def linear(
         self, corpus: ShardedCorpus, labels: Labels, words: Sequence[str], sample: int
-    ) -> tuple[Known | None, tuple[NDArray[np.float64], NDArray[np.float64]] | None]:
+    ) -> tuple[Known | None, SVM | None]:
         """Choose n-grams and fit an SVM's weights for them; return None if the model has no linear part."""
         if not self.estimator._wants_potentials:
             return None, None

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch.overrides import TorchFunctionMode
 
 from mpad._version import __version__
+from mpad.config import TrainingConfig
 from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
 from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
@@ -37,9 +38,9 @@ from mpad.estimator.store import load_model, save_model
 from mpad.estimator.training_card import TrainingSummary, closing_lines, draw_history, read_history, training_card
 from mpad.export.hub import fetch, upload
 from mpad.inference.pipeline import Pipeline
-from mpad.linear.mixture import HeldOutFit
+from mpad.linear.fit import HeldOutFit
 from mpad.model import MPAD
-from mpad.network import Corpus, Network, to_device
+from mpad.network import Corpus, Network, find_device, to_device
 from mpad.storage.model_folder import as_json
 from mpad.text.contextual import Transformer
 from mpad.text.distilled import vector_sources
@@ -47,8 +48,6 @@ from mpad.text.tokenizer import AUTO, Tokenizer, as_tokenizer
 from mpad.text.vectors import WordVectors, make_vectors, random_rows, random_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
-from mpad.training.config import TrainingConfig
-from mpad.training.device import find_device
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar

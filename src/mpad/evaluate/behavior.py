@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.estimator.intervals import Share, wilson
+from mpad.estimator.held_out_scores import Share, wilson
 
 CATEGORIES = ("negation", "word order", "intensifiers", "contrast")
 _PAIRS_PER_CELL = 25  # per category and domain

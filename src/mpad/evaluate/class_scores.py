@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.estimator.intervals import Share, wilson
+from mpad.estimator.held_out_scores import Share, wilson
 from mpad.evaluate.calibration import Calibration
 from mpad.evaluate.label_scores import LabelScores, score_labels
 

@@ -18,7 +18,7 @@ from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_examples
 from mpad.data.labels import label_names, learn_labels
 from mpad.errors import InputError
-from mpad.estimator.intervals import Share, wilson
+from mpad.estimator.held_out_scores import Share, wilson
 from mpad.evaluate.cross_validation import shuffled_folds
 
 

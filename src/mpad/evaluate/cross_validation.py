@@ -18,8 +18,7 @@ from mpad.errors import InputError
 from mpad.estimator.text_classifier import Split, TextClassifier, TrainingData, make_tasks, untrained_model
 from mpad.evaluate.label_scores import LabelScores
 from mpad.inference.pipeline import Pipeline
-from mpad.network import to_device
-from mpad.training.device import find_device
+from mpad.network import find_device, to_device
 from mpad.training.engine import evaluate
 from mpad.training.loop import train_in_turn
 from mpad.training.progress import EpochReport, Sink, silent

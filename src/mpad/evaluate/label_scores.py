@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.data.labels import Labels, as_lists
-from mpad.estimator.intervals import Share, wilson
+from mpad.estimator.held_out_scores import Share, wilson
 from mpad.extras import require
 
 _MAX_LABELS, _MAX_NAME = 40, 30  # drawn labels, letters per name

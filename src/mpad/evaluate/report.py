@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from mpad.estimator.intervals import Share
+from mpad.estimator.held_out_scores import Share
 from mpad.evaluate.calibration import Calibration
 from mpad.evaluate.class_scores import ClassScores
 from mpad.evaluate.label_scores import LabelScores, Measured, score_labels

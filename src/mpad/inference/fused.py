@@ -9,12 +9,14 @@ affine map and dropout is the identity, so adjacent linear maps become one:
     the first round's maps      depend only on the word: a table with a row per word, filled when a word first occurs
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_long
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,6 @@ from numpy.typing import NDArray
 from mpad import native
 from mpad.config import MPADConfig
 from mpad.graph.packed import PackedGraphs
-from mpad.inference.parallel import parallel_map
 from mpad.text.vocabulary import SPARE_ROWS
 
 Floats = NDArray[np.float32]
@@ -295,3 +296,40 @@ def _attention_arrays(weights: Weights, t: int, config: MPADConfig) -> dict[str,
 def _capacity(starts: NDArray[np.int64], usual: int) -> int:
     """Return the largest chunk that C may have to process, with a row to spare."""
     return usual if starts[-1] < usual else max(usual, int(np.diff(starts).max()) + 1)
+
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def cores() -> int:
+    """Return the number of cores of this process, limited by OMP_NUM_THREADS if it is set."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return max(1, min(there, int(wanted))) if wanted.isdecimal() else there
+
+
+def parallel_map(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """Apply `work` to all parts in parallel; return the results in order."""
+    global _pool
+    if len(parts) < 2 or cores() < 2:
+        return [work(part) for part in parts]
+    try:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(cores(), "mpad")
+        result = _pool.map(work, parts)
+    except RuntimeError:  # the main thread has ended, and Python starts no new threads
+        return [work(part) for part in parts]
+    return list(result)
+
+
+def _forget() -> None:
+    """Reset the pool in a forked process, which has none of its parent's threads."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -12,134 +12,134 @@ Neither is the baseline `tfidf-svm`, which has no character n-grams. Equal texts
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from mpad.data.equal_texts import one_per_group
+from mpad.data.labels import rightness
 from mpad.graph.packed import PackedGraphs
 from mpad.linear.features import Doubles, Features, Rows
-from mpad.linear.mixture import HeldOutFit, join_parts
 from mpad.linear.potentials import Potentials, both_classes
 
 LIBLINEAR = Lock()  # its random generator is global: concurrent fits would not be reproducible
 _FOLDS, _FEWER_FOLDS, _MANY = 10, 5, 20_000  # folds; fewer for more than _MANY documents
+_PRIOR = np.log([0.8, 0.5, 0.35])  # prior mean of the log weights of SVM, regression and network
+
+
+@dataclass(frozen=True)
+class LinearData:
+    """A corpus that the linear part is fitted on. Arrays have a row per document of the corpus."""
+
+    graphs: PackedGraphs
+    targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
+    weights: NDArray[np.float32]  # (documents,)
+    n_classes: int
+    n_words: int  # words with a potential
+    vectors: NDArray[np.floating]  # (words, width), without columns if the network learns them
+    words: Sequence[str] = ()  # spelling of the words; without it there are no character n-grams
+    groups: Rows | None = None  # (documents,), the same for equal texts
+
+    def examples(self, documents: Rows, learn_from: Rows | None = None) -> "Examples":
+        """Return some documents as inputs; their statistics come from the places `learn_from`, by default all."""
+        features = Features(self.graphs, documents, self.n_words, self.vectors, self.words, learn_from=learn_from)
+        groups = None if self.groups is None else self.groups[documents]
+        return Examples(features, self.targets[documents], self.weights[documents], self.n_classes, groups)
 
 
 @dataclass(frozen=True)
 class Examples:
     """Inputs of the linear model, with targets and weights."""
 
-    x: csr_matrix  # (documents, features), as `Known.matrix` gives them
-    mean: Doubles  # (documents, width), centered and scaled
+    features: Features
     targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
     weights: NDArray[np.float32]  # (documents,)
     n_classes: int
     groups: Rows | None = None  # (documents,), the same for equal texts
 
-    @property
-    def multilabel(self) -> bool:
-        """True if a document has many labels."""
-        return self.targets.ndim == 2
+
+@dataclass(frozen=True)
+class HeldOutFit:
+    """Results of the fit on held-out documents: the linear part or a temperature, and the accuracy of each part."""
+
+    accuracies: dict[str, float] = field(default_factory=dict)  # of "ngram-svm", "ngram-stack", "mpad" (all together)
+    answers_by: str = "mpad"  # or the part that is clearly better without the others
+    potentials: Potentials | None = None
+    logits: NDArray[np.floating] | None = None  # of the whole model, on held-out documents
+    temperature: float | None = None  # if there is no linear part
+    part_weights: Doubles | None = None  # (3,): SVM, regression, network
 
 
 def fit_linear_part(
-    graphs: PackedGraphs,
-    documents: Rows,
-    targets: NDArray[Any],
-    weights: NDArray[np.float32],
-    n_classes: int,
-    words: Sequence[str],
-    vectors: NDArray[np.floating],
+    data: LinearData,
+    seen: Rows,
     held: Rows,
     network_logits: NDArray[np.floating],
     seed: int,
-    groups: Rows | None = None,
     train_on_held: bool = True,
 ) -> HeldOutFit:
-    """Fit on some documents of a corpus, `documents`, and weigh the parts on the held-out ones.
+    """Fit on documents that the network was trained on (`seen`), and weigh the parts on `held` ones.
 
-    `targets`, `weights` and `groups` have a row for each of `documents`; equal texts have the same group. `held` are
-    the places of held-out documents among them, `network_logits` the network's logits for these. Each of
-    `words` gets a potential and has a row in `vectors` (without columns if the network learns them). With
-    `train_on_held`, SVM and regression are also trained on held-out documents, after each has been scored by models
-    that have not seen it; otherwise only the weights of the parts are.
+    `network_logits` are the network's logits for the held-out documents. With `train_on_held`, SVM and regression are
+    also trained on these, after each has been scored by models that have not seen it; otherwise only the weights of
+    the parts are fitted on them.
     """
-    everything = np.arange(len(documents))
-    trained = everything if train_on_held else np.setdiff1d(everything, held)
-    features = Features(graphs, documents, len(words), vectors, words, learn_from=trained)
-    examples = Examples(features.x, features.mean, targets, weights, n_classes, groups)
+    documents = np.concatenate([seen, held])
+    held, trained = np.arange(len(seen), len(documents)), np.arange(len(documents) if train_on_held else len(seen))
+    examples = data.examples(documents, learn_from=trained)
     scores, svm = _cross_fitted_scores(examples, trained, seed)
     if train_on_held:
         stacked = held_out_stack(examples, scores, held)
-        stack = Stack(examples, scores, everything)
+        stack = Stack(examples, scores, trained)
     else:
-        scores[held] = svm.scores(examples.x[held])
+        scores[held] = svm.scores(examples.features.x[held])
         stack = Stack(examples, scores, trained)
         stacked = stack.logits(examples, scores, held)
-    joined = join_parts([scores[held], stacked, network_logits], targets[held])
-    potentials = make_potentials(features, stack, joined.part_weights, svm.weight, svm.intercept)
-    return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits, part_weights=joined.part_weights)
+    joined = join_parts([scores[held], stacked, network_logits], examples.targets[held])
+    assert joined.part_weights is not None
+    return replace(joined, potentials=make_potentials(examples, svm, stack, joined.part_weights))
 
 
-def refit_linear_part(
-    graphs: PackedGraphs,
-    targets: NDArray[Any],
-    weights: NDArray[np.float32],
-    n_classes: int,
-    words: Sequence[str],
-    vectors: NDArray[np.floating],
-    part_weights: Doubles,
-    seed: int,
-    groups: Rows | None = None,
-) -> Potentials:
-    """Fit on all documents of a corpus, given the weights of the parts."""
-    everything = np.arange(len(graphs))
-    features = Features(graphs, everything, len(words), vectors, words)
-    examples = Examples(features.x, features.mean, targets, weights, n_classes, groups)
+def fit_all(data: LinearData, part_weights: Doubles, seed: int = 0) -> Potentials:
+    """Fit on all documents of a corpus, given the weights of SVM, regression and network."""
+    everything = np.arange(len(data.graphs))
+    examples = data.examples(everything)
     scores, svm = _cross_fitted_scores(examples, everything, seed)
-    return make_potentials(features, Stack(examples, scores, everything), part_weights, svm.weight, svm.intercept)
+    return make_potentials(examples, svm, Stack(examples, scores, everything), part_weights)
 
 
 def fit_stack(
-    graphs: PackedGraphs,
-    targets: NDArray[Any],
-    n_classes: int,
-    n_words: int,
-    vectors: NDArray[np.floating],
+    graphs: PackedGraphs, targets: NDArray[Any], n_classes: int, n_words: int, vectors: NDArray[np.floating]
 ) -> Potentials:
     """Fit SVM and regression on all documents, without a network or character n-grams: the `linear-stack`."""
-    everything, ones = np.arange(len(graphs)), np.ones(len(targets), np.float32)
-    features = Features(graphs, everything, n_words, vectors)
-    examples = Examples(features.x, features.mean, targets, ones, n_classes)
-    scores, svm = _cross_fitted_scores(examples, everything, seed=0)
-    stack = Stack(examples, scores, everything)
-    return make_potentials(features, stack, np.array([0.0, 1.0, 0.0]), svm.weight, svm.intercept)
+    ones = np.ones(len(targets), np.float32)
+    return fit_all(LinearData(graphs, targets, ones, n_classes, n_words, vectors), np.array([0.0, 1.0, 0.0]))
 
 
-def make_potentials(
-    features: Features, stack: "Stack", part_weights: Doubles, weight: Doubles, intercept: Doubles
-) -> Potentials:
-    """Join an SVM's weights (rows, features) and a regression into one linear part."""
-    known, n_classes = features.known, len(stack.bias)
-    from_mean = part_weights[1] * stack.from_mean / features.scale
+def make_potentials(examples: Examples, svm: "SVM", stack: "Stack", part_weights: Doubles) -> Potentials:
+    """Join an SVM and a regression into one linear part."""
+    features = examples.features
+    known, from_mean = features.known, part_weights[1] * stack.from_mean / features.scale
     pairs = np.stack(np.divmod(known.keys, max(features.n_words, 1)), axis=1)
     return Potentials(
         pairs=pairs.astype(np.int32),
         idf=known.idf,
         idf_new=np.array(known.idf_new, np.float32),
-        potential=known.merge_ngrams(weight).T.astype(np.float16),
-        intercept=intercept.astype(np.float32),
-        from_scores=(part_weights[0] * np.eye(n_classes) + part_weights[1] * stack.from_scores).astype(np.float32),
+        potential=known.merge_ngrams(svm.weight).T.astype(np.float16),
+        intercept=svm.intercept.astype(np.float32),
+        from_scores=(part_weights[0] * np.eye(examples.n_classes) + part_weights[1] * stack.from_scores).astype(
+            np.float32
+        ),
         from_mean=from_mean.astype(np.float32),
         bias=(part_weights[1] * stack.bias - from_mean @ features.center).astype(np.float32),
         network=np.array(part_weights[2], np.float32),
@@ -147,40 +147,71 @@ def make_potentials(
     )
 
 
-class _SVM:
-    """A linear SVM on some of the examples; for multi-label tasks, one per label."""
+class SVM(NamedTuple):
+    """Weights of a linear SVM, one row per class; one row for two classes."""
 
-    def __init__(self, examples: Examples, rows: Rows) -> None:
-        self._n_classes, width = examples.n_classes, examples.x.shape[1]
-        x, targets, weights = examples.x[rows], examples.targets[rows], examples.weights[rows]
-        binary = examples.n_classes == 2 and not examples.multilabel
-        self.weight = np.zeros((1 if binary else examples.n_classes, width))
-        self.intercept = np.full(len(self.weight), 0.0 if binary else -1.0)  # score of a class without examples
-        if not examples.multilabel:
-            present = np.unique(targets)
-            if len(present) < 2:
-                return
-            fitted = _fit_svm(x, targets, weights)
+    weight: Doubles  # (rows, features)
+    intercept: Doubles  # (rows,)
+    n_classes: int
+
+    @classmethod
+    def fit(cls, examples: Examples, rows: Rows) -> "SVM":
+        """Fit on some of the examples. Classes without examples have a constant score."""
+        x, targets, n_classes = examples.features.x[rows], examples.targets[rows], examples.n_classes
+        binary = n_classes == 2 and targets.ndim == 1
+        weight = np.zeros((1 if binary else n_classes, x.shape[1]))
+        intercept = np.full(len(weight), 0.0 if binary else -1.0)
+        if targets.ndim == 2:
+            intercept[(targets > 0.5).all(0)] = 1.0
+        for classes, own, bias in _fit_classes(_fit_svm, x, targets, examples.weights[rows]):
             if binary:
-                self.weight, self.intercept = fitted.coef_, fitted.intercept_
-            elif len(present) == 2:
-                self.weight[present] = np.concatenate([-fitted.coef_, fitted.coef_])
-                self.intercept[present] = np.concatenate([-fitted.intercept_, fitted.intercept_])
-            else:
-                self.weight[present], self.intercept[present] = fitted.coef_, fitted.intercept_
-            return
-        for label in range(examples.n_classes):
-            column = targets[:, label] > 0.5
-            if column.any() and not column.all():
-                fitted = _fit_svm(x, column, weights)
-                self.weight[label], self.intercept[label] = fitted.coef_[0], fitted.intercept_[0]
-            else:
-                self.intercept[label] = 1.0 if column.all() else -1.0
+                return cls(own, bias, n_classes)
+            pair = len(own) < len(classes)
+            weight[classes] = np.concatenate([-own, own]) if pair else own
+            intercept[classes] = np.concatenate([-bias, bias]) if pair else bias
+        return cls(weight, intercept, n_classes)
 
     def scores(self, x: csr_matrix) -> Doubles:
         """Return the scores of each class: (documents, classes)."""
         scores = np.asarray(x @ self.weight.T + self.intercept)
-        return both_classes(scores, self._n_classes)  # type: ignore[return-value]
+        return both_classes(scores, self.n_classes)  # type: ignore[return-value]
+
+
+class Stack:
+    """A logistic regression on SVM scores and mean vectors: logits = A s + B m + b."""
+
+    def __init__(self, examples: Examples, scores: Doubles, rows: Rows) -> None:
+        mean, c = examples.features.mean, examples.n_classes
+        self.from_scores, self.from_mean, self.bias = np.eye(c), np.zeros((c, mean.shape[1])), np.zeros(c)
+        x = np.concatenate([scores[rows], mean[rows]], axis=1)
+        targets, weights = examples.targets[rows], examples.weights[rows]
+        for classes, weight, bias in _fit_classes(_fit_regression, x, targets, weights):
+            if len(weight) < len(classes):
+                weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+            self.from_scores[classes], self.from_mean[classes] = weight[:, :c], weight[:, c:]
+            self.bias[classes] = bias
+
+    def logits(self, examples: Examples, scores: Doubles, rows: Rows) -> Doubles:
+        """Return the logits of some documents: (rows, classes)."""
+        mean = examples.features.mean[rows]
+        return np.asarray(scores[rows] @ self.from_scores.T + mean @ self.from_mean.T + self.bias)
+
+
+def _fit_classes(
+    fit: Callable[..., Any], x: Any, targets: NDArray[Any], weights: NDArray[np.float32]
+) -> Iterator[tuple[Rows, Doubles, Doubles]]:
+    """Fit one linear model, or one per label; yield classes with their weights and intercepts.
+
+    Two classes may share one row of weights. Nothing is yielded for labels that all or no documents have.
+    """
+    if targets.ndim == 1:
+        tasks = [(np.unique(targets), targets)]
+    else:
+        tasks = [(np.array([label]), column) for label, column in enumerate(targets.T > 0.5)]
+    for classes, column in tasks:
+        if len(np.unique(column)) > 1:
+            fitted = fit(x, column, weights)
+            yield classes, fitted.coef_, fitted.intercept_
 
 
 def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32]) -> LinearSVC:
@@ -188,7 +219,12 @@ def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32])
         return LinearSVC(random_state=0).fit(x, targets, sample_weight=weights)
 
 
-def _cross_fitted_scores(examples: Examples, rows: Rows, seed: int) -> tuple[Doubles, _SVM]:
+def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
+    with _ignore_convergence():
+        return LogisticRegression(max_iter=200, tol=1e-3).fit(x, targets, sample_weight=weights)
+
+
+def _cross_fitted_scores(examples: Examples, rows: Rows, seed: int) -> tuple[Doubles, SVM]:
     """Score each document by an SVM that has not seen its text, and fit one SVM on all documents.
 
     Scores are (documents, classes), zero for documents outside `rows`.
@@ -199,8 +235,8 @@ def _cross_fitted_scores(examples: Examples, rows: Rows, seed: int) -> tuple[Dou
     with _ignore_convergence():
         for number in range(int(fold.max(initial=-1)) + 1):
             tested = rows[fold == number]
-            scores[tested] = _SVM(examples, rows[fold != number]).scores(examples.x[tested])
-        return scores, _SVM(examples, rows)
+            scores[tested] = SVM.fit(examples, rows[fold != number]).scores(examples.features.x[tested])
+        return scores, SVM.fit(examples, rows)
 
 
 def _assign_folds(targets: NDArray[Any], seed: int, groups: Rows | None = None) -> Rows:
@@ -213,36 +249,6 @@ def _assign_folds(targets: NDArray[Any], seed: int, groups: Rows | None = None) 
     fold = np.empty(len(first), np.int64)
     fold[order] = np.arange(len(first)) % max(folds, 1)
     return np.asarray(fold[place])
-
-
-class Stack:
-    """A logistic regression on SVM scores and mean vectors: logits = A s + B m + b."""
-
-    def __init__(self, examples: Examples, scores: Doubles, rows: Rows) -> None:
-        c, width = examples.n_classes, examples.mean.shape[1]
-        self.from_scores, self.from_mean, self.bias = np.eye(c), np.zeros((c, width)), np.zeros(c)
-        x = np.concatenate([scores[rows], examples.mean[rows]], axis=1)
-        targets, weights = examples.targets[rows], examples.weights[rows]
-        if examples.multilabel:
-            for label in range(c):
-                column = targets[:, label] > 0.5
-                if column.any() and not column.all():
-                    self._set_rows(_fit_regression(x, column, weights), [label], c)
-            return
-        present = np.unique(targets)
-        if len(present) > 1:
-            self._set_rows(_fit_regression(x, targets, weights), present, c)
-
-    def _set_rows(self, fitted: LogisticRegression, rows: Any, n_classes: int) -> None:
-        weight, bias = fitted.coef_, fitted.intercept_
-        if len(weight) == 1 and len(rows) == 2:
-            weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
-        self.from_scores[rows], self.from_mean[rows] = weight[:, :n_classes], weight[:, n_classes:]
-        self.bias[rows] = bias
-
-    def logits(self, examples: Examples, scores: Doubles, rows: Rows) -> Doubles:
-        """Return the logits of some documents: (rows, classes)."""
-        return np.asarray(scores[rows] @ self.from_scores.T + examples.mean[rows] @ self.from_mean.T + self.bias)
 
 
 def held_out_stack(examples: Examples, scores: Doubles, held: Rows) -> Doubles:
@@ -259,11 +265,6 @@ def held_out_stack(examples: Examples, scores: Doubles, held: Rows) -> Doubles:
     return logits
 
 
-def _fit_regression(x: Doubles, targets: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
-    with _ignore_convergence():
-        return LogisticRegression(max_iter=200, tol=1e-3).fit(x, targets, sample_weight=weights)
-
-
 @contextmanager
 def _ignore_convergence() -> Iterator[None]:
     """Silence liblinear and lbfgs, whose warnings about early stops users cannot act on."""
@@ -271,3 +272,65 @@ def _ignore_convergence() -> Iterator[None]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")
         yield
+
+
+def fit_temperature(logits: NDArray[np.floating], targets: NDArray[Any]) -> float:
+    """Fit the factor of the logits that calibrates probabilities on these documents (1 / temperature)."""
+    return float(fit_part_weights([logits], targets, np.zeros(1))[0])
+
+
+def join_parts(experts: Sequence[NDArray[np.floating]], targets: NDArray[Any]) -> HeldOutFit:
+    """Fit the weights of SVM, regression and network, given their logits (`experts`) on documents unseen by all."""
+    weights = fit_part_weights(experts, targets, _PRIOR)
+    together: Any = sum(weight * part for weight, part in zip(weights, experts, strict=True))
+    named = {"ngram-svm": experts[0], "ngram-stack": experts[1], "mpad": together}
+    right = {name: rightness(logits, targets) for name, logits in named.items()}
+    answers_by = max(right, key=lambda name: (_clearly_better(right[name], right["mpad"]), right[name].sum()))
+    if not _clearly_better(right[answers_by], right["mpad"]):
+        answers_by = "mpad"
+    if answers_by != "mpad":
+        best = list(named).index(answers_by)
+        weights = np.zeros(3)
+        weights[best] = fit_part_weights([experts[best]], targets, _PRIOR[[best]])[0]
+        together = weights[best] * experts[best]
+    accuracies = {name: float(each.mean()) for name, each in right.items()} if len(targets) else {}
+    if accuracies:
+        accuracies["mpad"] = accuracies[answers_by]
+    return HeldOutFit(accuracies, answers_by, logits=together, part_weights=weights)
+
+
+def fit_part_weights(experts: Sequence[NDArray[Any]], targets: NDArray[Any], prior: Doubles) -> Doubles:
+    """Fit one positive weight per expert: cross-entropy with a log-normal prior around exp(prior)."""
+    parts = np.stack([np.asarray(part, np.float64) for part in experts])  # (experts, documents, classes)
+    if not parts.shape[1]:
+        return np.asarray(np.exp(prior))
+
+    def loss(log_weights: Doubles) -> tuple[float, Doubles]:
+        weights = np.exp(log_weights)
+        value, slope = _cross_entropy(np.tensordot(weights, parts, axes=1), targets)
+        gradient = weights * np.tensordot(parts, slope, axes=([1, 2], [0, 1]))
+        away = log_weights - prior
+        return value + 0.5 * float(away @ away), gradient + away
+
+    bounds = [(-12, 6)] * len(prior)
+    return np.asarray(np.exp(minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x))
+
+
+def _cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubles]:
+    """Return the cross-entropy summed over documents, and its gradient by the logits."""
+    if targets.ndim == 2:
+        p = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
+        losses = np.logaddexp(0, logits) - targets * logits
+        return float(losses.mean(1).sum()), (p - targets) / targets.shape[1]
+    shifted = logits - logits.max(1, keepdims=True)
+    total = np.exp(shifted).sum(1, keepdims=True)
+    rows = np.arange(len(targets))
+    slope = np.exp(shifted) / total
+    slope[rows, targets] -= 1
+    return float((np.log(total[:, 0]) - shifted[rows, targets]).sum()), slope
+
+
+def _clearly_better(one: Doubles, other: Doubles) -> bool:
+    """Return whether the first is more accurate by over two standard errors of the difference."""
+    difference = one - other
+    return float(difference.sum()) > 2 * float(np.sqrt((difference**2).sum()))

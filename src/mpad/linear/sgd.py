@@ -5,18 +5,17 @@ Lanes of several processes are fitted separately and averaged, which costs almos
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import SGDClassifier
 
-from mpad.graph.packed import PackedGraphs
 from mpad.linear.features import Doubles, Features, Known
-from mpad.linear.fit import Examples, Stack, held_out_stack, make_potentials
-from mpad.linear.mixture import HeldOutFit, join_parts
-from mpad.linear.potentials import both_classes, weigh_parts
+from mpad.linear.fit import SVM, Examples, HeldOutFit, LinearData, Stack, held_out_stack, join_parts, make_potentials
+from mpad.linear.potentials import weigh_parts
 
 if TYPE_CHECKING:
     from mpad.training.processes import Processes
@@ -49,40 +48,24 @@ class StreamedSVM:
             else:
                 self._models[0].partial_fit(x, targets, classes=np.arange(self._n_classes))
 
-    def average(self, lanes: int, processes: "Processes", others: Sequence["StreamedSVM"]) -> tuple[Doubles, Doubles]:
-        """Average weights and intercepts over the lanes of all processes: (rows, features), (rows,)."""
-        both = [np.concatenate([own.weight, own.intercept[:, None]], axis=1) for own in (self, *others)]
-        total = processes.sum(torch.from_numpy(np.sum(both, axis=0) / lanes)).numpy()
-        return total[:, :-1], total[:, -1]
+    def average(self, lanes: int, processes: "Processes", others: Sequence["StreamedSVM"]) -> SVM:
+        """Average weights and intercepts over the lanes of all processes."""
+        total = processes.sum(torch.from_numpy(np.sum([own._rows for own in (self, *others)], axis=0) / lanes)).numpy()
+        return SVM(total[:, :-1], total[:, -1], self._n_classes)
 
     @property
-    def weight(self) -> Doubles:
-        """Weights, one row per class; one row for two classes: (rows, features)."""
-        return np.concatenate([model.coef_ for model in self._models])
-
-    @property
-    def intercept(self) -> Doubles:
-        """Intercepts: (rows,)."""
-        return np.concatenate([model.intercept_ for model in self._models])
+    def _rows(self) -> Doubles:
+        """Weights and the intercept of each class; one row for two classes: (rows, features + 1)."""
+        return np.concatenate([np.append(model.coef_, model.intercept_[:, None], axis=1) for model in self._models])
 
 
-def join_streamed(
-    held: PackedGraphs,
-    targets: NDArray[np.int64],
-    n_classes: int,
-    n_words: int,
-    vectors: NDArray[np.floating],
-    known: Known,
-    linear: tuple[Doubles, Doubles],
-    network_logits: NDArray[np.floating],
-) -> HeldOutFit:
+def join_streamed(held: LinearData, known: Known, svm: SVM, network_logits: NDArray[np.floating]) -> HeldOutFit:
     """Fit the regression and the weights of SVM, regression and network on held-out documents."""
-    everything = np.arange(len(held))
-    features = Features(held, everything, n_words, vectors, known=known)
-    weights = np.ones(len(targets), np.float32)
-    examples = Examples(features.x, features.mean, targets, weights, n_classes)
-    weight, intercept = linear
-    scores: Any = both_classes(features.x @ weight.T + intercept, n_classes)
-    joined = join_parts([scores, held_out_stack(examples, scores, everything), network_logits], targets)
-    potentials = make_potentials(features, Stack(examples, scores, everything), joined.part_weights, weight, intercept)
-    return HeldOutFit(joined.accuracies, joined.answers_by, potentials, joined.logits)
+    everything = np.arange(len(held.graphs))
+    features = Features(held.graphs, everything, held.n_words, held.vectors, known=known)
+    examples = Examples(features, held.targets, held.weights, held.n_classes)
+    scores = svm.scores(features.x)
+    joined = join_parts([scores, held_out_stack(examples, scores, everything), network_logits], held.targets)
+    assert joined.part_weights is not None
+    stack = Stack(examples, scores, everything)
+    return replace(joined, potentials=make_potentials(examples, svm, stack, joined.part_weights))

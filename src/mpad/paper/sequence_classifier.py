@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mpad.config import TrainingConfig
 from mpad.data.labels import Labels
 from mpad.errors import InputError
 from mpad.estimator.text_classifier import TextClassifier, check_memory
@@ -18,7 +19,6 @@ from mpad.paper.networks.config import NetworkConfig
 from mpad.sequence.pipeline import SequencePipeline
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.config import TrainingConfig
 
 
 class SequenceClassifier(TextClassifier):

@@ -4,8 +4,11 @@ On a GPU both are recorded as CUDA graphs and replayed; the host reads results o
 """
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import torch
@@ -13,9 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad import kernels
-from mpad.dropout import DropoutCounter, set_dropout_counter
+from mpad.dropout import Dropout, DropoutCounter, set_dropout_counter
+from mpad.errors import InputError
 from mpad.graph.batch import CorpusTensors
-from mpad.kernels.memory import StepMemory
+from mpad.kernels.cpu import one_step, release_workspace
 from mpad.network import Network, in_batches
 from mpad.sequence.batch import WordTensors
 from mpad.training.adam import Adam
@@ -29,9 +33,7 @@ from mpad.training.batches import (
     largest_first,
     table,
 )
-from mpad.training.cuda_graph import Captured, Pool
 from mpad.training.processes import ALONE, Processes
-from mpad.training.stack import stack_models, unstack_models
 from mpad.training.task import Batches, Examples, Result, Task
 
 
@@ -63,7 +65,7 @@ class HeldOut:
     """Held-out documents of each model, and their evaluation."""
 
     def __init__(
-        self, source: BatchSource, examples: Sequence[Examples], check: Any, pool: Pool | None, processes: Processes
+        self, source: BatchSource, examples: Sequence[Examples], check: Any, pool: "Pool | None", processes: Processes
     ) -> None:
         self._processes = processes
         self.source, self.targets = source, Targets(examples)
@@ -178,7 +180,6 @@ class Engine:
 
     def start(self) -> None:
         """Start an epoch: train on each model's batches, then evaluate; a GPU runs asynchronously."""
-        self._total.zero_()
         self.pass_over()
         self.evaluate()
 
@@ -187,7 +188,7 @@ class Engine:
         self.network.eval()
         self._evaluated = [held.evaluate() for held in self._held]
 
-    def learn_from(self, examples: Examples, batches: Batches, rows_before: Sequence[int]) -> None:
+    def train_on_window(self, examples: Examples, batches: Batches, rows_before: Sequence[int]) -> None:
         """Train on a window of a corpus that is not in memory, one step per batch.
 
         `rows_before`: documents of each whole batch that earlier processes hold.
@@ -199,10 +200,6 @@ class Engine:
         for (given, shape), before in zip(self.prepared.pop(0), rows_before, strict=True):
             self._counter.rows_before = before
             self.train_step(given, shape)
-
-    def begin(self) -> None:
-        """Reset the losses for a new epoch."""
-        self._total.zero_()
 
     def pass_over(self) -> None:
         """Train on each model's batches, once."""
@@ -219,6 +216,7 @@ class Engine:
         """Wait for the epoch to end and return each model's result. `documents`: their number in streamed fits."""
         counts = [max(len(task.examples) if documents is None else documents, 1) for task in self._tasks]
         total = self._processes.sum(self._total.clone())
+        self._total.zero_()
         train = [loss / n for loss, n in zip(total.tolist(), counts, strict=True)]
         result = [zip(*part.tolist(), strict=True) for part in self._evaluated]
         watched = [accuracy for _, accuracy in result[1]] if len(result) > 1 else [None] * len(train)
@@ -338,3 +336,165 @@ def evaluate(network: Network, examples: Examples) -> tuple[float, float]:
     logits = torch.cat([network(batch).logits for batch in in_batches(examples.corpus, examples.documents)])
     loss = weighted_loss(logits, examples.targets, examples.weights)
     return float(loss), float(rightness(logits, examples.targets).mean())
+
+
+# ── Recorded steps ──
+
+_recording = Lock()
+
+
+class Captured:
+    """Function of an input and its static shape that changes tensors in place, recorded once per shape.
+
+    `changed` returns all tensors that it changes: recording runs the function and then restores them. Recordings of
+    one `pool` run one after another and share their memory. Without a pool, on a CPU, the function simply runs.
+    """
+
+    def __init__(
+        self, step: Callable[[Any, Hashable], None], changed: Callable[[], Sequence[Tensor]], pool: "Pool | None"
+    ) -> None:
+        self._step, self._changed, self._pool = step, changed, pool
+        self.recordings: dict[Hashable, tuple[Tensor, torch.cuda.CUDAGraph]] = {}
+
+    def __call__(self, given: Any, shape: Hashable) -> None:
+        """Run the step."""
+        if self._pool is None:
+            self._step(given, shape)
+            return
+        if shape not in self.recordings:
+            self.record(given, shape)
+        place, graph = self.recordings[shape]
+        place.copy_(given)
+        graph.replay()
+
+    def record(self, example: Tensor, shape: Hashable) -> None:
+        """Record the step for a shape; one recording at a time in a process, whose precision it changes."""
+        with _recording:
+            self._record(example, shape)
+
+    def _record(self, example: Tensor, shape: Hashable) -> None:
+        pool, changed = self._pool, self._changed()
+        assert pool is not None
+        place, before = example.clone(), [tensor.detach().clone() for tensor in changed]
+        pool.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(pool.stream), _tensor_cores():
+            if not self.recordings:
+                with kernels.compile_ahead():
+                    self._step(place, shape)
+            self._step(place, shape)  # warms caches up
+        torch.cuda.current_stream().wait_stream(pool.stream)
+        graph = torch.cuda.CUDAGraph()
+        thread_local: Any = "thread_local"  # other threads may use the GPU meanwhile
+        with (
+            _no_garbage_collection(),
+            torch.cuda.graph(graph, pool=pool.handle, stream=pool.stream, capture_error_mode=thread_local),
+            _tensor_cores(),
+        ):
+            self._step(place, shape)
+        with torch.no_grad():
+            for tensor, value in zip(changed, before, strict=True):
+                tensor.copy_(value)
+        self.recordings[shape] = place, graph
+
+
+class Pool:
+    """Memory and stream of the recordings of one training."""
+
+    def __init__(self) -> None:
+        self.handle, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Turn off garbage collection, which could free older recordings; CUDA forbids that while recording."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def _tensor_cores() -> Iterator[None]:
+    """Products in TF32: float32's range, ten bits of mantissa, sums in float32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def stack_models(models: Sequence[Network]) -> Network:
+    """Return one model that computes several, each on its own rows; weights get a leading axis.
+
+    Models may differ in their weights and their dropout rates, not in their shape. Fixed word vectors that are the
+    same in all of them are kept once.
+    """
+    shapes = {_shape(model) for model in models}
+    if len(shapes) != 1:
+        raise InputError(f"only models of one architecture train together; found {len(shapes)} different ones")
+    stacked = copy.deepcopy(models[0])
+    stacked.vectors = _stacked_vectors(models)
+    with torch.no_grad():
+        for name, module in stacked.named_modules():
+            own = [model.get_submodule(name) for model in models]
+            for key in module._parameters:
+                if key != "vectors" and module._parameters[key] is not None:
+                    value = torch.stack([other._parameters[key].detach() for other in own])  # type: ignore[union-attr]
+                    trained = module._parameters[key].requires_grad
+                    module._parameters[key] = nn.Parameter(value, requires_grad=trained)
+            for key in module._buffers:
+                if key != "vectors" and module._buffers[key] is not None:
+                    module._buffers[key] = torch.stack([other._buffers[key] for other in own])  # type: ignore[misc]
+    for name, module in stacked.named_modules():
+        if isinstance(module, Dropout):  # some models may drop nothing
+            module.p = max(model.get_submodule(name).p for model in models)  # type: ignore[type-var, assignment]
+    return stacked
+
+
+def _shape(model: Network) -> tuple[object, ...]:
+    config = model.config
+    return tuple(value for name, value in vars(config).items() if name != "dropout")
+
+
+def _stacked_vectors(models: Sequence[Network]) -> Tensor:
+    tables = [model.vectors.detach() for model in models]
+    if models[0].config.learn_vectors:
+        return nn.Parameter(torch.stack(tables))
+    if all(table.data_ptr() == tables[0].data_ptr() or torch.equal(table, tables[0]) for table in tables[1:]):
+        return tables[0]
+    return torch.stack(tables)
+
+
+def unstack_models(stacked: Network, models: Sequence[Network]) -> None:
+    """Copy each model's weights back into it."""
+    with torch.no_grad():
+        states = stacked.state_dict()
+        for number, model in enumerate(models):
+            model.load_state_dict({name: value[number] for name, value in states.items()})
+
+
+class StepMemory:
+    """The memory of one training run; concurrent runs have one each."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._accumulators = None
+        if device.type == "cuda":
+            from mpad.kernels.cuda.accumulators import Accumulators
+
+            self._accumulators = Accumulators()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Let kernels share memory inside this context; their results must not outlive it."""
+        with one_step() if self._accumulators is None else self._accumulators.cleared(self._device):
+            yield
+
+    def release(self) -> None:
+        """Free the memory."""
+        if self._accumulators is None:
+            release_workspace()

@@ -1,7 +1,7 @@
 """Training as a ladder of short steps: train → epochs → an engine's epoch → its steps."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad import kernels
+from mpad.config import TrainingConfig
 from mpad.errors import NotFinite
 from mpad.training.checkpoint import Checkpoint
-from mpad.training.config import TrainingConfig
 from mpad.training.engine import Engine, find_engine
+from mpad.training.processes import ALONE, Processes
 from mpad.training.progress import EpochReport, Sink, silent
 from mpad.training.stopping import BestWeights, EarlyStopping
-from mpad.training.task import Batches, Result, Task, check_together
+from mpad.training.task import Batches, Examples, Result, Task, check_together
+
+RunEpoch = Callable[[int], Sequence[Result]]  # the number of an epoch → each model's result
 
 
 @dataclass(frozen=True)
@@ -52,42 +55,18 @@ def train_in_turn(
 ) -> Iterator[History]:
     """Train models, stacked into one on a GPU; yield each history as soon as it is complete.
 
-    A model trains the same alone or stacked: it has its own order of documents, dropout,
-    batch norm, optimizer, best epoch and patience. Ctrl-C is raised, or with `keep_interrupted` ends training early,
-    the best weights so far kept; models that it had not come to have no history then. One model alone goes on from
-    `checkpoint`, and is kept there after every epoch. The caller's random generators are left as they were. `engine`
-    trains them, if one is there already.
+    A model trains the same alone or stacked: it has its own order of documents, dropout, batch norm, optimizer, best
+    epoch and patience. Ctrl-C is raised, or with `keep_interrupted` ends training early and keeps the best weights so
+    far; models that had not started have no history then. A single model resumes from `checkpoint` and is saved there
+    after every epoch. The caller's random generators are left as they were. `engine` is used if it is given.
     """
     check_together(tasks)
     if len(tasks) > 1 and engine is None and not _can_stack(tasks):
         yield from _one_by_one(tasks, sink, keep_interrupted)
         return
     engine = engine or find_engine(tasks)
-    best = BestWeights(engine.network, engine.stacked)
-    stoppings = [EarlyStopping(task.config.patience, task.config.keep == "last") for task in tasks]
-    reports: list[list[EpochReport]] = [[] for _ in tasks]
-    interrupted = False
-    try:
-        if checkpoint is not None:
-            reports[0] += checkpoint.resume(engine, best, stoppings[0])
-        for matched in _epochs(engine, tasks, stoppings, len(reports[0])):
-            best.keep([report.model for report in matched if report.is_best])
-            for report in matched:
-                reports[report.model].append(report)
-                sink(report)
-            if checkpoint is not None:
-                checkpoint.save(engine, best, stoppings[0], reports[0])
-            if all(stopping.out_of_patience for stopping in stoppings):
-                break
-    except KeyboardInterrupt:
-        if not keep_interrupted or not reports[0]:  # before the first epoch has ended there is nothing to keep
-            raise
-        interrupted = True
-    finally:
-        best.restore()
-        engine.close()
-    for own, stopping in zip(reports, stoppings, strict=True):
-        yield History(own, stopping.epoch, interrupted, len(tasks))
+    run = _EpochsInMemory(engine, tasks)
+    yield from _train(engine, tasks, run, sink, checkpoint, keep_interrupted)
 
 
 def _one_by_one(tasks: Sequence[Task], sink: Sink, keep_interrupted: bool) -> Iterator[History]:
@@ -97,7 +76,7 @@ def _one_by_one(tasks: Sequence[Task], sink: Sink, keep_interrupted: bool) -> It
         try:
             (history,) = train_in_turn([task], _numbered(sink, number), before, keep_interrupted)
         except KeyboardInterrupt:
-            if number and keep_interrupted:  # those before it are whole
+            if number and keep_interrupted:  # the models before it are complete
                 return
             raise
         yield history
@@ -115,47 +94,124 @@ def _can_stack(tasks: Sequence[Task]) -> bool:
     return tasks[0].network.stackable and kernels.supports_static_batches(device)
 
 
-def _epochs(
-    engine: Engine, tasks: Sequence[Task], stoppings: Sequence[EarlyStopping], done: int
-) -> Iterator[list[EpochReport]]:
-    """Run the epochs after those that are done; give the reports of the models that have not run out of patience."""
-    config = tasks[0].config
-    if done >= config.max_epochs or all(stopping.out_of_patience for stopping in stoppings):
-        return
-    generators = [np.random.default_rng(task.config.seed) for task in tasks]
-    sizes = [_sizes(task) for task in tasks]
+@dataclass(frozen=True)
+class Lesson:
+    """A part of a streamed corpus that is in memory, and its batches."""
 
-    def orders() -> list[Batches]:
-        return [
-            shuffled_batches(len(task.examples), config.batch_size, generator, own)
-            for task, generator, own in zip(tasks, generators, sizes, strict=True)
-        ]
+    examples: Examples
+    batches: Batches
+    rows_before: list[int]  # rows of each whole batch that earlier processes hold
+    documents: int  # of all processes together
 
-    for _ in range(done):
-        orders()  # as they were drawn before
-    engine.prepare(orders())
-    for epoch in range(done + 1, config.max_epochs + 1):
-        start = time.perf_counter()
-        engine.set_learning_rate(config.rate_factor(epoch))
-        engine.start()
-        if epoch < config.max_epochs:
-            engine.prepare(orders())  # while this epoch runs
-        results = engine.finish()
-        for task, result in zip(tasks, results, strict=True):
-            check_finite(task, result, epoch)
-        seconds = time.perf_counter() - start
-        matched = []
-        for model, (stopping, result) in enumerate(zip(stoppings, results, strict=True)):
-            if not stopping.out_of_patience:
-                is_best = stopping.offer(epoch, result.accuracy, result.loss)
-                matched.append(report_of(epoch, config, result, seconds, is_best, model))
-        yield matched
+
+def train_stream(
+    task: Task,
+    lessons: Callable[[int], Iterable[Lesson]],
+    sink: Sink = silent,
+    checkpoint: Checkpoint | None = None,
+    processes: Processes = ALONE,
+    keep_interrupted: bool = False,
+) -> History:
+    """Train a model on the lessons of each epoch, and leave it with the weights of its best epoch.
+
+    With several processes each has its own lessons, as many as the others, and a share of the held-out documents. All
+    end with the same weights, and the first one writes the checkpoint.
+    """
+    engine = Engine([task], processes=processes)
+
+    def run(epoch: int) -> Sequence[Result]:
+        seen = 0
+        for lesson in lessons(epoch):
+            engine.train_on_window(lesson.examples, lesson.batches, lesson.rows_before)
+            seen += lesson.documents
+        engine.evaluate()
+        return engine.finish(seen)
+
+    (history,) = _train(engine, [task], run, sink, checkpoint, keep_interrupted and processes.size == 1, processes)
+    if not history.reports:
+        raise NotFinite("training stopped before the first epoch finished")
+    return history
+
+
+def _train(
+    engine: Engine,
+    tasks: Sequence[Task],
+    run_epoch: RunEpoch,
+    sink: Sink,
+    checkpoint: Checkpoint | None,
+    keep_interrupted: bool,
+    processes: Processes = ALONE,
+) -> Iterator[History]:
+    """Run epochs until all models are out of patience; restore the best weights; yield the histories."""
+    best, config = BestWeights(engine.network, engine.stacked), tasks[0].config
+    stoppings = [EarlyStopping(task.config.patience, task.config.keep == "last") for task in tasks]
+    reports: list[list[EpochReport]] = [[] for _ in tasks]
+    interrupted = False
+    try:
+        if checkpoint is not None:
+            reports[0] += checkpoint.resume(engine, best, stoppings[0])
+        for epoch in range(len(reports[0]) + 1, config.max_epochs + 1):
+            if not (active := [model for model, own in enumerate(stoppings) if not own.out_of_patience]):
+                break
+            start = time.perf_counter()
+            engine.set_learning_rate(config.rate_factor(epoch))
+            results = run_epoch(epoch)
+            for task, result in zip(tasks, results, strict=True):
+                check_finite(task, result, epoch)
+            seconds = time.perf_counter() - start
+            finished = [report_of(epoch, config, results[model], seconds, stoppings[model], model) for model in active]
+            best.keep([report.model for report in finished if report.is_best])
+            for report in finished:
+                reports[report.model].append(report)
+                sink(report)
+            if checkpoint is not None and processes.first:
+                checkpoint.save(engine, best, stoppings[0], reports[0])
+            processes.wait()
+    except KeyboardInterrupt:
+        if not keep_interrupted or not reports[0]:  # before the first epoch has ended there is nothing to keep
+            raise
+        interrupted = True
+    finally:
+        best.restore()
+        engine.close()
+    for own, stopping in zip(reports, stoppings, strict=True):
+        yield History(own, stopping.epoch, interrupted, len(tasks))
+
+
+class _EpochsInMemory:
+    """Epochs over documents in memory; the batches of the next epoch are cut while the current one runs."""
+
+    def __init__(self, engine: Engine, tasks: Sequence[Task]) -> None:
+        self._engine, self._tasks = engine, tasks
+        self._generators = [np.random.default_rng(task.config.seed) for task in tasks]
+        self._sizes = [_sizes(task) for task in tasks]
+        self._prepared = 0  # epochs whose batches were drawn
+
+    def __call__(self, epoch: int) -> list[Result]:
+        """Train on each model's batches, then evaluate."""
+        self._prepare(epoch)
+        self._engine.start()
+        if epoch < self._tasks[0].config.max_epochs:
+            self._prepare(epoch + 1)
+        return self._engine.finish()
+
+    def _prepare(self, epoch: int) -> None:
+        """Draw the orders of documents up to an epoch, also those of epochs that a checkpoint has done."""
+        while self._prepared < epoch:
+            orders = [
+                shuffled_batches(len(task.examples), task.config.batch_size, generator, sizes)
+                for task, generator, sizes in zip(self._tasks, self._generators, self._sizes, strict=True)
+            ]
+            self._prepared += 1
+            if self._prepared == epoch:
+                self._engine.prepare(orders)
 
 
 def report_of(
-    epoch: int, config: TrainingConfig, result: Result, seconds: float, is_best: bool, model: int = 0
+    epoch: int, config: TrainingConfig, result: Result, seconds: float, stopping: EarlyStopping, model: int
 ) -> EpochReport:
-    """Build the report of an epoch."""
+    """Offer a model's result to its early stopping, and build the report of the epoch."""
+    is_best = stopping.offer(epoch, result.accuracy, result.loss)
     numbers = result.train_loss, result.loss, result.accuracy, seconds
     return EpochReport(epoch, config.max_epochs, *numbers, is_best, model, result.watched_accuracy)
 

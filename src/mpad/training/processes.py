@@ -73,7 +73,8 @@ class Processes:
 
     def wait(self) -> None:
         """Wait for the other processes."""
-        self.sum(torch.zeros(1, device=_device_of_sums()))
+        if self.size > 1:
+            self.sum(torch.zeros(1, device=_device_of_sums()))
 
 
 ALONE = Processes()

@@ -31,7 +31,7 @@ from mpad.graph.packed import PackedGraphs, concatenate
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.progress import with_bar
-from mpad.training.stream_shards import Shard, read_list, write_list, write_shard
+from mpad.training.stream_windows import Shard, read_list, write_list, write_shard
 
 _FORMAT = 3  # raised where shards or counts come to mean something else
 _MOST_COUNTED = 1_000_000  # words that are remembered while counting; beyond, the rarest are forgotten

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mpad.errors import InputError
 from mpad.files.cache import cache_folder
-from mpad.inference.parallel import cores
+from mpad.inference.fused import cores
 
 
 def _cache() -> Path:

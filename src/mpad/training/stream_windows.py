@@ -5,16 +5,21 @@ shards at a time, shuffles the documents within it and gives its share of each b
 several: two processes of one lane each see the very batches that one process of two lanes sees.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
+from mpad.errors import DataFileError
+from mpad.files.atomic import write_file
 from mpad.graph.packed import PackedGraphs, concatenate, take_documents
-from mpad.training.stream_shards import Shard, read_hashes, read_shard, read_shards
 
 Rows = NDArray[np.int64]
 _ORDER, _DEAL = 2, 3  # what random numbers are for: streams of their own
@@ -38,6 +43,94 @@ class Window:
     batches: list[Rows]  # rows of this window, a step each
     before: list[int]  # documents of the lanes before these, in each step's whole batch
     documents: int  # that are learnt from, of all lanes together
+
+
+_TYPES = {
+    "words": np.int32,
+    "node_start": np.int64,
+    "source": np.int32,
+    "target": np.int32,
+    "weight": np.float32,
+    "edge_start": np.int64,
+    "document_start": np.int64,
+    "count": np.int32,
+}  # in memory
+_HASHES = "text_hashes"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some documents of a corpus in a file."""
+
+    path: Path
+    documents: int
+
+
+def write_shard(path: Path, graphs: PackedGraphs, targets: NDArray[Any], hashes: NDArray[np.uint64]) -> Shard:
+    """Write documents, their targets and the hashes of their texts (`text_hashes`)."""
+    arrays = {name: _narrowed(getattr(graphs, name)) for name in _TYPES if getattr(graphs, name) is not None}
+    arrays |= {"targets": np.ascontiguousarray(targets), _HASHES: hashes.view(np.int64)}
+    write_file(path, save(arrays, {"documents": str(len(targets))}), private=True)
+    return Shard(path, len(targets))
+
+
+def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers in one or two bytes each if they fit; most graphs have few nodes and small counts."""
+    highest = array.max(initial=0)
+    for kind in (np.uint8, np.uint16):
+        if highest <= np.iinfo(kind).max and array.min(initial=0) >= 0:
+            narrow = array.astype(kind)
+            if (narrow == array).all():  # weights of distant words are no whole numbers
+                return narrow
+    return np.ascontiguousarray(array)
+
+
+def read_shard(shard: Shard) -> tuple[PackedGraphs, NDArray[Any]]:
+    """Return documents and their targets."""
+    try:
+        with safe_open(shard.path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys() if name != _HASHES}  # noqa: SIM118, no dict
+        targets = arrays.pop("targets")
+        graphs = PackedGraphs(**{name: array.astype(_TYPES[name], copy=False) for name, array in arrays.items()})
+    except (SafetensorError, OSError, KeyError, TypeError) as error:
+        raise DataFileError(
+            f"{shard.path}: a shard that cannot be read ({error}); remove it, and begin again"
+        ) from None
+    if not len(graphs) == len(targets) == shard.documents:
+        raise DataFileError(f"{shard.path}: expected {shard.documents:,} documents; remove it, and begin again")
+    return graphs, targets
+
+
+def read_hashes(shard: Shard) -> NDArray[np.uint64]:
+    """Read the hashes of the documents' texts, equal for equal texts: (documents,)."""
+    try:
+        with safe_open(shard.path, framework="numpy") as file:
+            hashes: NDArray[np.uint64] = file.get_tensor(_HASHES).view(np.uint64)
+    except (SafetensorError, OSError) as error:
+        raise DataFileError(f"{shard.path}: cannot be read ({error}); remove it, and begin again") from None
+    if hashes.shape != (shard.documents,):
+        raise DataFileError(f"{shard.path}: expected {shard.documents:,} documents; remove it, and begin again")
+    return hashes
+
+
+def read_shards(shards: Sequence[Shard]) -> tuple[PackedGraphs, NDArray[Any]]:
+    """Read several shards, one after another."""
+    parts = [read_shard(shard) for shard in shards]
+    return concatenate([graphs for graphs, _ in parts]), np.concatenate([targets for _, targets in parts])
+
+
+def write_list(path: Path, shards: Sequence[Shard]) -> None:
+    """Record the shards of a piece of a corpus, once all of them are written."""
+    write_file(path, json.dumps([[shard.path.name, shard.documents] for shard in shards]).encode(), private=True)
+
+
+def read_list(path: Path) -> list[Shard] | None:
+    """Return the shards of a piece; None if some are missing."""
+    try:
+        listed = [Shard(path.with_name(str(name)), int(n)) for name, n in json.loads(path.read_bytes())]
+    except (OSError, ValueError, TypeError):
+        return None
+    return listed if all(shard.path.is_file() for shard in listed) else None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mpad.config import TrainingConfig
 from mpad.errors import InputError
 from mpad.network import Corpus, Network
-from mpad.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def device_name(device: str) -> str:
     """The device in words."""
     import torch
 
-    from mpad.training.device import find_device
+    from mpad.network import find_device
 
     result = find_device(device)
     return torch.cuda.get_device_name(result) if result.type == "cuda" else f"{result.type}, {os.cpu_count()} cores"
