@@ -53,7 +53,7 @@ def test_it_learns(fitted, fruit_corpus):
     probabilities = fitted.predict_proba(NEW)
     assert probabilities.shape == (4, 2) and np.allclose(probabilities.sum(1), 1)
     assert fitted.transform(NEW).shape == (4, 8) and len(fitted.predict([])) == 0
-    assert fitted.model_.summary()["features"] == fitted.features and len(fitted.model_.network.vectors) == 0
+    assert fitted.model_.transformer.name == fitted.features and len(fitted.model_.network.vectors) == 0
 
 
 @pytest.mark.parametrize("preset", ["best", "paper", "authors"])
@@ -132,8 +132,7 @@ def test_weights_add_up(fitted):
     document = trace_document(fitted.model_, NEW[0])
     faded = replace(document.graphs, features=np.zeros_like(document.graphs.features))
     linear = fitted.model_.potentials
-    corpus = fitted.model_.tensors(faded, fitted.model_.device)
-    empty = linear.add_network(fitted.model_.network_logits(corpus, np.arange(1))[0], linear.constant)
+    empty = linear.add_network(fitted.model_.network.answer(faded).logits[0], linear.constant)
     whole = fitted.model_.answer(document.graphs).logits[0]
     column = fitted.classes_.tolist().index(explanation.label)
     grown = (whole[column] - whole[1 - column]) - (empty[column] - empty[1 - column])

@@ -93,8 +93,8 @@ def test_partial_fit_learns_from_further_documents(fruit_corpus, static_vectors,
     model = make(vectors=static_vectors if vectors else None, learning_rate=0.02).partial_fit(
         texts, labels, classes=["fruit", "tool"]
     )
-    new = ["a quince of the tree", "with quince and so", "he had a chisel", "chisel on it"] * 4
-    truth = ["fruit", "fruit", "tool", "tool"] * 4
+    new = ["a quince of the tree", "with quince and so", "he had a chisel", "chisel on it"] * 40
+    truth = ["fruit", "fruit", "tool", "tool"] * 40
     before, other, epochs = loss(model, new, truth), model.model_, model.n_iter_
     for _ in range(5):
         model.partial_fit(new, truth)

@@ -127,6 +127,8 @@ class SentenceGraph:
 class Network:
     """A trained MPAD. `vectors` (n_words, vector_width) may be float16, or mapped from a file."""
 
+    device = "cpu"
+
     def __init__(self, config: MPADConfig, weights: Weights, vectors: NDArray[np.floating]) -> None:
         self.config, self.weights, self.vectors = config, weights, vectors
         self.by_sentence = config.hierarchical
