@@ -8,7 +8,7 @@ from torch.nn import functional
 from mpad.dropout import Dropout
 from mpad.network import Network, Output
 from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.recurrent import run_recurrent
+from mpad.paper.networks.rows import run_recurrent
 from mpad.sequence.batch import WordBatch
 
 
@@ -19,10 +19,6 @@ class CLSTMConfig(NetworkConfig):
     width: int = 3
     maps: int = 150
     hidden: int = 150
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("width", "maps", "hidden")
 
 
 class CLSTM(Network):

@@ -1,6 +1,6 @@
 """Hyper-parameters shared by the baselines' networks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from mpad.config import MOST_STEPS, WIDEST
 from mpad.errors import InputError
@@ -8,7 +8,7 @@ from mpad.errors import InputError
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Hyper-parameters shared by all networks."""
+    """Hyper-parameters shared by all networks; the ranges of a subclass's whole numbers and rates are checked too."""
 
     n_classes: int
     vector_width: int
@@ -17,13 +17,11 @@ class NetworkConfig:
     learn_vectors: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.dropout < 1.0:
-            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
-        self._need_one("vector_width")
-
-    def _need_one(self, *names: str) -> None:
-        """Raise unless these are between 1 and a sane maximum."""
-        for name in names:
-            most = MOST_STEPS if name == "layers" else WIDEST
-            if not 1 <= getattr(self, name) <= most:
-                raise InputError(f"{name} must be at least 1 and at most {most:,}, not {getattr(self, name)}")
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if field.type is int and name not in ("n_classes", "n_words"):  # those are counted, not chosen
+                most = MOST_STEPS if name == "layers" else WIDEST
+                if not 1 <= value <= most:
+                    raise InputError(f"{name} must be at least 1 and at most {most:,}, not {value}")
+            if name.endswith("dropout") and not 0.0 <= value < 1.0:
+                raise InputError(f"{name} must be at least 0 and below 1, not {value}")

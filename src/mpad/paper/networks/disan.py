@@ -11,7 +11,7 @@ from mpad.dropout import Dropout
 from mpad.kernels import cuda
 from mpad.network import Network, Output
 from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.directional import directional_attention, masked_softmax
+from mpad.paper.networks.rows import masked_softmax
 from mpad.sequence.batch import WordBatch
 
 _SCALE = 5.0  # c in the paper: keeps the scores within ± 5
@@ -23,10 +23,6 @@ class DiSANConfig(NetworkConfig):
 
     hidden: int = 300
     longest: int = 128
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("hidden", "longest")
 
 
 class DirectionalAttention(nn.Module):
@@ -104,3 +100,21 @@ class DiSAN(Network):
         z = (masked_softmax(self.score(u), real[..., None], dim=1) * u).sum(1)
         vectors = functional.elu(self.dense(z))
         return Output(self.classes(self.dropout(vectors)), vectors)
+
+
+def directional_mask(n: int, forward: bool, device: torch.device | None = None) -> Tensor:
+    """Return the mask (j, i) of positions: j attends to earlier ones forwards, to later ones backwards."""
+    place = torch.arange(n, device=device)
+    return place[:, None] > place[None] if forward else place[:, None] < place[None]
+
+
+def directional_attention(a: Tensor, b: Tensor, h: Tensor, real: Tensor, looks_back: bool, scale: float) -> Tensor:
+    """s_j = Σ_i softmax_i(c · tanh((a_i + b_j) / c)) ⊙ h_i, over the places i before j, or behind it.
+
+    a, b, h, s: (rows, places, width); real: (rows, places) bool; c = `scale`. A place with nowhere to look,
+    or that is not real, has s = 0.
+    """
+    pair = a[:, None] + b[:, :, None]  # (rows, j, i, width)
+    allowed = directional_mask(h.shape[1], looks_back, h.device) & real[:, None]
+    weights = masked_softmax(scale * torch.tanh(pair / scale), allowed[..., None], dim=2)
+    return torch.einsum("rjid,rid->rjd", weights, h) * real[..., None]

@@ -18,10 +18,6 @@ class DRNNConfig(NetworkConfig):
     layers: int = 3
     hidden: int = 150
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("layers", "hidden")
-
 
 class DRNN(TreeNetwork):
     """Layers of recursive networks: a node hears its children in its own layer, and itself in the layer below.

@@ -11,7 +11,7 @@ from mpad.dropout import Dropout
 from mpad.errors import InputError
 from mpad.network import Network, Output
 from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.recurrent import run_recurrent
+from mpad.paper.networks.rows import run_recurrent
 from mpad.sequence.batch import Rows, WordBatch
 
 
@@ -26,7 +26,6 @@ class LSTMGRNNConfig(NetworkConfig):
         super().__post_init__()
         if self.sentences not in ("lstm", "cnn"):
             raise InputError(f"sentences must be read by 'lstm' or 'cnn', not '{self.sentences}'")
-        self._need_one("hidden")
 
 
 class LSTMGRNN(Network):

@@ -19,10 +19,6 @@ class LSTMNConfig(NetworkConfig):
     hidden: int = 168
     longest: int = 400
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("hidden", "longest")
-
 
 class LSTMN(Network):
     """A tape of hidden states and one of memories; each word looks back at both by attention (eqs. 4 to 9).

@@ -21,10 +21,6 @@ class TextINGConfig(NetworkConfig):
     steps: int = 2
     hidden: int = 96
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("steps", "hidden")
-
 
 class TextING(Network):
     """Message passing with a gate, then a soft gate on words; the document is their mean plus their maximum.

@@ -16,10 +16,6 @@ class TreeLSTMConfig(NetworkConfig):
 
     hidden: int = 150
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("hidden")
-
 
 class TreeLSTM(TreeNetwork):
     """An LSTM whose memory flows from both children to their parent, with a forget gate for each (eqs. 9 to 14, N = 2).
