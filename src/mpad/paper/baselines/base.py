@@ -27,7 +27,7 @@ from mpad.text.tokenizer import Tokenizer, as_tokenizer, saved_tokenizer
 
 
 class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A text classifier that learns in one go."""
+    """A text classifier that learns in one go. Subclasses list their parameters as fields of a dataclass."""
 
     kind: str  # its name in the zoo
     needs: tuple[str, ...] = ()  # modules of the extra "baselines"

@@ -1,5 +1,6 @@
 """SPGK: shortest paths between words, shared by two documents (Nikolentzos et al., EMNLP 2017), and an SVM."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mpad.training.holdout import hold_out
 _COSTS = (0.1, 1.0, 10.0, 100.0)
 
 
+@dataclass(eq=False, repr=False)
 class SPGK(PlainClassifier):
     """The kernel of shortest paths over undirected graphs of words, window 2.
 
@@ -31,11 +33,10 @@ class SPGK(PlainClassifier):
 
     kind = "spgk"
 
-    def __init__(self, depth: int = 2, C: float | None = None, gigabytes: float = 8.0, seed: int = 0) -> None:
-        self.depth = depth
-        self.C = C
-        self.gigabytes = gigabytes
-        self.seed = seed
+    depth: int = 2
+    C: float | None = None
+    gigabytes: float = 8.0
+    seed: int = 0
 
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
         needed = 8 * len(texts) ** 2 / 1e9

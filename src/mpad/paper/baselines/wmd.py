@@ -37,6 +37,7 @@ class Cloud:
         return np.asarray(self.mass @ self.points)
 
 
+@dataclass(eq=False, repr=False)
 class WMD(PlainClassifier):
     """The nearest training documents by the least that words must travel, found as the paper's prefetch and prune does.
 
@@ -52,19 +53,11 @@ class WMD(PlainClassifier):
     kind = "wmd"
     needs = ("ot",)
 
-    def __init__(
-        self,
-        vectors: str | None = None,
-        neighbours: int | None = None,
-        tried: int = 100,
-        stop_words: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.vectors = vectors
-        self.stop_words = stop_words
-        self.neighbours = neighbours
-        self.tried = tried
-        self.seed = seed
+    vectors: str | None = None
+    neighbours: int | None = None
+    tried: int = 100
+    stop_words: bool = False
+    seed: int = 0
 
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
         if self.vectors is None:
