@@ -13,7 +13,7 @@ from mpad.estimator.text_classifier import TextClassifier
 from mpad.evaluate.cross_validation import cross_validate_in_turn
 from mpad.paper.baselines.tfidf_svm import tfidf_svm_config
 from mpad.paper.datasets import load_dataset
-from mpad.paper.datasets.trees import load_trees
+from mpad.paper.datasets.files import load_trees
 from mpad.paper.experiments import provenance
 from mpad.paper.experiments.engines import engine_of
 from mpad.paper.experiments.protocol import BASELINE, PLAIN, Cell, make_estimator, make_plain, reads_trees
