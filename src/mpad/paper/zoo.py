@@ -44,13 +44,6 @@ def make_with(name: str, options: Mapping[str, Any]) -> TextClassifier | PlainCl
     return make(name, **known)
 
 
-def make_network(name: str, **parameters: Any) -> TextClassifier:
-    """An unfitted estimator of one of the networks."""
-    made = make(name, **parameters)
-    assert isinstance(made, TextClassifier)
-    return made
-
-
 def load(
     folder: str | Path,
     device: str = "auto",

@@ -9,9 +9,8 @@ import numpy as np
 from mpad.extras import require
 from mpad.paper.datasets.catalogue import CATALOGUE
 from mpad.paper.experiments import paper
-from mpad.paper.experiments.cells import MAIN, VARIANTS, Cells, find_cell
 from mpad.paper.experiments.records import Record
-from mpad.paper.experiments.summary import Summary, summarise
+from mpad.paper.experiments.summary import VARIANTS, Cells, find_cell, summarise
 
 _STEPS = ("mpad-1mp", "mpad", "mpad-3mp", "mpad-4mp")
 _BLUE, _ORANGE, _GREY = "#0072b2", "#e69f00", "#999999"  # told apart by colour-blind readers too
@@ -38,13 +37,9 @@ def draw(records: Iterable[Record], folder: Path) -> list[Path]:
     return written
 
 
-def _cell(cells: Cells, dataset: str, model: str) -> Summary | None:
-    return find_cell(cells, dataset, model, MAIN)
-
-
 def _steps(figure: Any, cells: Cells) -> bool:
     """Accuracy against the number of message-passing steps, with 95 % intervals, beside the paper's."""
-    result = {name: [_cell(cells, name, model) for model in _STEPS] for name in paper.TABLE_3_DATASETS}
+    result = {name: [find_cell(cells, name, model) for model in _STEPS] for name in paper.TABLE_3_DATASETS}
     complete = {name: [cell for cell in row if cell] for name, row in result.items() if all(row)}
     figure.set_size_inches(3.2 * max(1, len(complete)), 3.2)
     for axes, (name, row) in zip(np.atleast_1d(_panels(figure, len(complete))), complete.items(), strict=True):
@@ -64,13 +59,13 @@ def _steps(figure: Any, cells: Cells) -> bool:
 
 def _curves(figure: Any, cells: Cells) -> bool:
     """Validation accuracy by epoch, a line a run, with a dot at the epoch that was kept."""
-    names = [name for name in CATALOGUE if _cell(cells, name, "mpad")]
+    names = [name for name in CATALOGUE if find_cell(cells, name, "mpad")]
     columns = min(5, max(1, len(names)))
     rows = -(-len(names) // columns)
     figure.set_size_inches(2.6 * columns, 2.4 * max(1, rows))
     for place, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, place + 1)
-        cell = _cell(cells, name, "mpad")
+        cell = find_cell(cells, name, "mpad")
         for record in cell.records if cell else ():
             accuracy = 100 * np.array(record.validation_curve)
             axes.plot(np.arange(1, len(accuracy) + 1), accuracy, color=_BLUE, alpha=0.4, lw=0.8)
@@ -86,13 +81,13 @@ def _curves(figure: Any, cells: Cells) -> bool:
 
 def _against_paper(figure: Any, cells: Cells) -> bool:
     """Bars: each variant's accuracy on each dataset, ours with its interval beside the printed one."""
-    names = [name for name in paper.TABLE_2_DATASETS if _cell(cells, name, "mpad")]
+    names = [name for name in paper.TABLE_2_DATASETS if find_cell(cells, name, "mpad")]
     columns = min(3, max(1, len(names)))
     rows = -(-len(names) // columns)
     figure.set_size_inches(3.4 * columns, 2.6 * max(1, rows))
     for place, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, place + 1)
-        known = [(model, cell) for model in VARIANTS if (cell := _cell(cells, name, model))]
+        known = [(model, cell) for model in VARIANTS if (cell := find_cell(cells, name, model))]
         at = np.arange(len(known))
         printed = [float(str(paper.printed(model, name))) for model, _ in known]
         means, margins = [cell.mean for _, cell in known], [cell.margin for _, cell in known]

@@ -1,18 +1,38 @@
 """Records + what the paper printed → Markdown. No number in a table is typed by hand."""
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from mpad.errors import DataFileError
+from mpad.files.atomic import write_file
+from mpad.paper.datasets import load_dataset
 from mpad.paper.datasets.catalogue import CATALOGUE
-from mpad.paper.datasets.statistics import Statistics
-from mpad.paper.experiments import paper
-from mpad.paper.experiments.cells import MAIN, TITLES, VARIANTS, Cells, find_cell, largest_printed, markdown_table
+from mpad.paper.datasets.statistics import Statistics, describe
+from mpad.paper.experiments import paper, provenance
 from mpad.paper.experiments.engines import engine_of
 from mpad.paper.experiments.protocol import BASELINE, RECIPES, make_cell
 from mpad.paper.experiments.records import Record
-from mpad.paper.experiments.summary import Setting, Summary, summarise
-from mpad.paper.experiments.table1 import counted, vectors_counted
+from mpad.paper.experiments.summary import MAIN, VARIANTS, Cells, Setting, Summary, find_cell, summarise
 
+TITLES = {
+    BASELINE: "TF-IDF + linear SVM",
+    "mpad": "MPAD",
+    **{name: f"MPAD-{name.removeprefix('mpad-')}" for name in VARIANTS[1:]},
+    **{f"mpad-{steps}mp": f"MPAD {steps}MP" for steps in (1, 3, 4)},
+    "mpad-undirected": "MPAD 2MP undirected",
+    "mpad-no-master": "MPAD 2MP no master node",
+    "mpad-no-renormalisation": "MPAD 2MP no renormalisation",
+    "mpad-neighbours-only": "MPAD 2MP neighbours only",
+    "mpad-no-master-skip": "MPAD 2MP no master node skip connection",
+    "linear-stack": "linear stack",
+    "mpad-best-network": "MPAD, `best`, its network alone",
+    "mpad-best": "MPAD, `best`",
+    "mpad-best-5": "MPAD, `best`, 5 averaged",
+}
+_TOKENIZERS = ("kim", "kim-cased")
 _LARGEST = "largest printed number"
 _BEST = ("mpad-best-5", "best")
 _PAPER = ("mpad", MAIN)
@@ -60,6 +80,41 @@ def write(records: Iterable[Record], folder: Path) -> Path:
     return folder / "tables.md"
 
 
+def count(dataset: str, vectors: str | None, folder: Path) -> None:
+    """Count a dataset, lower-cased and with case kept, and write the counts to `<folder>/statistics.json`."""
+    loaded = load_dataset(dataset)
+    kept = _read(folder)
+    kept[dataset] = {
+        "commit": provenance.commit(),
+        "vectors": None if vectors is None else provenance.describe_vectors(vectors),
+        **{name: asdict(describe(loaded, name, vectors)) for name in _TOKENIZERS},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / "statistics.json", f"{json.dumps(dict(sorted(kept.items())), indent=1)}\n".encode())
+
+
+def counted(folder: Path) -> dict[str, dict[str, Statistics]]:
+    """Return the statistics of each dataset by tokenizer."""
+    return {
+        name: {tokenizer: Statistics(**result[tokenizer]) for tokenizer in _TOKENIZERS}
+        for name, result in _read(folder).items()
+    }
+
+
+def vectors_counted(folder: Path) -> set[str]:
+    """The vector files that words were looked up in."""
+    return {result["vectors"] for result in _read(folder).values() if result["vectors"]}
+
+
+def _read(folder: Path) -> dict[str, dict[str, Any]]:
+    file = folder / "statistics.json"
+    try:
+        result: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except ValueError as error:
+        raise DataFileError(f"{file}: not the counts that mpad reproduce table1 writes: {error}") from None
+    return result
+
+
 def table_1(folder: Path) -> str:
     """Statistics beside the printed ones; case is kept where that brings the vocabulary nearer to the paper's."""
     header = ["dataset", "training", "test", "classes", "mean words", "most", "vocabulary", "with a vector"]
@@ -76,7 +131,7 @@ def table_1(folder: Path) -> str:
     header += ["duplicates", "two labels", "test in training", "empty"]
     named = "; ".join(sorted(vectors_counted(folder)))
     return (
-        markdown_table(header, rows)
+        _markdown(header, rows)
         + "\nAs printed; ours in brackets where it differs. The last four columns are ours: documents whose words "
         "stand before them already, texts with more than one label, test documents that are training documents too, "
         f"documents without a word. Vectors: {named or 'none counted'}. By `mpad reproduce table1`.\n"
@@ -123,7 +178,7 @@ def table_2(cells: Cells) -> str:
     rows += _default_rows(cells, datasets)
     header = ["accuracy, %", *[CATALOGUE[name].title for name in datasets]]
     return (
-        markdown_table(header, rows)
+        _markdown(header, rows)
         + "\n± is half of the 95 % interval: over folds, or over seeds and the sampling of the test part. \\* is the "
         "variant with the best validation accuracy. `authors`, `paper` and `best` are presets. The last row says how "
         "many standard errors of ours the averaged `best` is above the largest number that the paper prints in the "
@@ -141,7 +196,7 @@ def _default_rows(cells: Cells, datasets: Sequence[str]) -> list[list[str]]:
             rows.append([TITLES[model], *ours])
     largest, apart = ["largest printed number"], ["`best`, 5 averaged, above it (standard errors)"]
     for name in datasets:
-        number, result = largest_printed(name), find_cell(cells, name, "mpad-best-5", "best")
+        number, result = paper.largest_printed(name), find_cell(cells, name, "mpad-best-5", "best")
         largest.append("" if number is None else f"{number:.2f}")
         if number is None or result is None:
             apart.append("")
@@ -158,11 +213,11 @@ def overview(cells: Cells, preset: str = MAIN) -> str:
         ours = [find_cell(cells, name, "mpad-best-5", "best"), find_cell(cells, name, "mpad", preset)]
         if any(ours):
             linear = [_ours(find_cell(cells, name, model, None)) for model in (BASELINE, "linear-stack")]
-            largest = largest_printed(name)
+            largest = paper.largest_printed(name)
             last = [_printed("mpad", name), "" if largest is None else f"{largest:.2f}"]
             rows.append([CATALOGUE[name].title, *linear, *map(_ours, ours), *last])
     titles = [TITLES[model] for model in (BASELINE, "linear-stack", "mpad-best-5")]
-    return markdown_table(["accuracy, %", *titles, f"MPAD, `{preset}`", "printed", "largest printed, any model"], rows)
+    return _markdown(["accuracy, %", *titles, f"MPAD, `{preset}`", "printed", "largest printed, any model"], rows)
 
 
 def table_3(cells: Cells) -> str:
@@ -172,7 +227,7 @@ def table_3(cells: Cells) -> str:
         title = "MPAD 2MP" if model == "mpad" else TITLES[model]
         row = [title]
         for name in paper.TABLE_3_DATASETS:
-            row += [_printed(model, name), _ours(find_cell(cells, name, model, MAIN))]
+            row += [_printed(model, name), _ours(find_cell(cells, name, model))]
         rows.append(row)
     rows.append([TITLES[BASELINE]])
     for name in paper.TABLE_3_DATASETS:
@@ -180,7 +235,7 @@ def table_3(cells: Cells) -> str:
     header = ["accuracy, %"]
     for name in paper.TABLE_3_DATASETS:
         header += [f"{CATALOGUE[name].title}, printed", f"{CATALOGUE[name].title}, `{MAIN}`"]
-    return markdown_table(header, rows)
+    return _markdown(header, rows)
 
 
 def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
@@ -189,7 +244,7 @@ def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
     wanted = None if only is None else {*only, *[(name, BASELINE) for name, _ in only]}
     shown = {setting: result for setting, result in cells.items() if wanted is None or setting[:2] in wanted}
     result = sorted(shown.items(), key=lambda item: (order.get(item[0][0], len(order)), str(item[0])))
-    return markdown_table(_DETAILS, [_detail(*item) for item in result]) + f"\n{_provenance(shown)}\n"
+    return _markdown(_DETAILS, [_detail(*item) for item in result]) + f"\n{_provenance(shown)}\n"
 
 
 _DETAILS = (
@@ -295,7 +350,7 @@ def margins(cells: Cells) -> str:
         for name in (*paper.TABLE_2_DATASETS, "snippets"):
             ours = find_cell(cells, name, model, preset)
             beside = find_cell(cells, name, other, other_preset)
-            value = largest_printed(name) if other == _LARGEST else None if beside is None else beside.mean
+            value = paper.largest_printed(name) if other == _LARGEST else None if beside is None else beside.mean
             if ours is not None and value is not None:
                 apart[name] = round(ours.mean - value, 2) + 0.0  # not -0.0
         if apart:
@@ -305,7 +360,7 @@ def margins(cells: Cells) -> str:
             figures = [str(len(apart)), str(ahead), f"{min(apart.values()):+.2f}", f"{max(apart.values()):+.2f}"]
             rows.append([f"{title}, above {TITLES.get(other, other)}", *figures, behind])
     header = ["accuracy, points", "datasets", "ahead on", "least", "most", "not ahead on"]
-    return markdown_table(header, rows)
+    return _markdown(header, rows)
 
 
 def reproduced(cells: Cells) -> str:
@@ -325,4 +380,10 @@ def reproduced(cells: Cells) -> str:
         beyond = [sum(z < -2 for z in apart), sum(z > 2 for z in apart)]
         rows.append([title, *[str(count) for count in (printed, *counts, *beyond)]])
     header = ["cells of Table 2", "printed", "run", "within 1", "within 2", "more than 2 below", "more than 2 above"]
-    return markdown_table(header, rows) + "\nIn standard errors of ours; Yelp2013's numbers are among the printed.\n"
+    return _markdown(header, rows) + "\nIn standard errors of ours; Yelp2013's numbers are among the printed.\n"
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format rows of cells as Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
