@@ -141,15 +141,10 @@ def _settings(cell: Cell, vectors: str | None) -> tuple[str, dict[str, Any]]:
         "max_epochs": 200,
     }
     if model in _BASELINES:
-        large = cell.dataset in _LARGE
-        return model, {
-            **shared,
-            "patience": 5 if large else 10,
-            "batch_size": 128 if large else 64,
-            **_BASELINES[model],
-        }
-    long = cell.dataset in _LONG
-    own = {"preset": cell.preset, "patience": 10 if long else 30, "hidden": 128 if long else 64}
+        patience, batch_size = (5, 128) if cell.dataset in _LARGE else (10, 64)
+        return model, {**shared, "patience": patience, "batch_size": batch_size, **_BASELINES[model]}
+    patience, hidden = (10, 128) if cell.dataset in _LONG else (30, 64)
+    own = {"preset": cell.preset, "patience": patience, "hidden": hidden}
     return "mpad" if model in _ABLATIONS else model, {**shared, **own, **_ABLATIONS.get(model, {})}
 
 
