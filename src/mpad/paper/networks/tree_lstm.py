@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.tree_network import TreeNetwork, places
+from mpad.paper.networks.tree_network import TreeNetwork, by_level
 from mpad.sequence.trees import TreeBatch
 
 
@@ -34,15 +34,13 @@ class TreeLSTM(TreeNetwork):
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Word vectors → hidden states."""
-        levels = batch.levels()
-        at = places(levels)
-        i, o, u = self.leaf(x[levels[0]]).chunk(3, 1)
+        leaves, children, place = by_level(batch)
+        i, o, u = self.leaf(x[leaves]).chunk(3, 1)
         cs = torch.sigmoid(i) * torch.tanh(u)
         hs = torch.sigmoid(o) * torch.tanh(cs)
-        for nodes in levels[1:]:
-            left, right = at[batch.left[nodes]], at[batch.right[nodes]]
+        for left, right in children:
             i, f_left, f_right, o, u = self.inner(torch.cat([hs[left], hs[right]], 1)).chunk(5, 1)
             c = torch.sigmoid(i) * torch.tanh(u) + torch.sigmoid(f_left) * cs[left] + torch.sigmoid(f_right) * cs[right]
             cs = torch.cat([cs, c])
             hs = torch.cat([hs, torch.sigmoid(o) * torch.tanh(c)])
-        return hs[at]
+        return hs[place]

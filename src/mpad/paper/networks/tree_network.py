@@ -39,6 +39,11 @@ class TreeNetwork(Network):
         return Output(logits[batch.root], h[batch.root], extra=extra if self.training else None)
 
 
-def places(levels: list[Tensor]) -> Tensor:
-    """Return each node's position in the concatenated levels, to bring states into node order: (n_nodes,)."""
-    return torch.argsort(torch.cat(levels))
+def by_level(batch: TreeBatch) -> tuple[Tensor, list[tuple[Tensor, Tensor]], Tensor]:
+    """Order nodes by level, from the leaves up: the leaves, and of each level above the places of both children.
+
+    The last tensor has each node's place in that order, to bring states back into the order of nodes: (n_nodes,).
+    """
+    levels = batch.levels()
+    place = torch.argsort(torch.cat(levels))
+    return levels[0], [(place[batch.left[nodes]], place[batch.right[nodes]]) for nodes in levels[1:]], place
