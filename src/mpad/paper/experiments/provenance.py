@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mpad._version import __version__
 from mpad.errors import VectorFileError
 from mpad.text.distilled import piece_vectors
 
@@ -63,8 +64,6 @@ def digest_vectors(source: str | Path) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    from mpad._version import __version__
-
     result = {name: version(name) for name in ("torch", "numpy", "scikit-learn")}
     return {"mpad": __version__, "python": platform.python_version(), **result}
 

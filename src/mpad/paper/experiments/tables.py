@@ -32,6 +32,7 @@ TITLES = {
     "mpad-best": "MPAD, `best`",
     "mpad-best-5": "MPAD, `best`, 5 averaged",
 }
+_DATASETS = (*paper.TABLE_2_DATASETS, "snippets")
 _TOKENIZERS = ("kim", "kim-cased")
 _LARGEST = "largest printed number"
 _BEST = ("mpad-best-5", "best")
@@ -121,13 +122,10 @@ def table_1(folder: Path) -> str:
     rows = []
     result = counted(folder)
     for name, printed in paper.TABLE_1.items():
-        if name not in result:
-            ours = None
-        else:
-            kept = min(result[name], key=lambda tokenizer: abs(result[name][tokenizer].vocabulary - printed.vocabulary))
-            ours = result[name][kept]
-        cased = " (case kept)" if ours is not None and kept == "kim-cased" else ""
-        rows.append([CATALOGUE[name].title + cased, *_beside(printed, ours)])
+        ours = result.get(name, {})
+        kept = min(ours, key=lambda tokenizer: abs(ours[tokenizer].vocabulary - printed.vocabulary), default="")
+        cased = " (case kept)" if kept == "kim-cased" else ""
+        rows.append([CATALOGUE[name].title + cased, *_beside(printed, ours.get(kept))])
     header += ["duplicates", "two labels", "test in training", "empty"]
     named = "; ".join(sorted(vectors_counted(folder)))
     return (
@@ -156,27 +154,22 @@ def _beside(printed: Statistics, ours: Statistics | None) -> list[str]:
 
 def table_2(cells: Cells) -> str:
     """All rows of the paper's Table 2, and ours."""
-    datasets = (*paper.TABLE_2_DATASETS, "snippets")
     rows: list[list[str]] = []
     for model in paper.TABLE_2:
         if model not in VARIANTS:
-            rows.append([f"{model}, printed", *[_printed(model, name) for name in datasets]])
-            ours = [_ours(find_cell(cells, name, model, None)) for name in datasets]
-            if any(ours):
-                rows.append([model, *ours])
+            rows.append([f"{model}, printed", *[_printed(model, name) for name in _DATASETS]])
+            rows += _our_row(cells, model, model)
     for model in (BASELINE, "widemlp", "fasttext", "minilm-lr", "texting"):  # what a practitioner would pick today
-        ours = [_ours(find_cell(cells, name, model, None)) for name in datasets]
-        if any(ours) or model == BASELINE:
-            rows.append([TITLES.get(model, model), *ours])
+        rows += _our_row(cells, model, TITLES.get(model, model), always=model == BASELINE)
     for model in VARIANTS:
-        rows.append([f"{TITLES[model]}, printed", *[_printed(model, name) for name in datasets]])
+        rows.append([f"{TITLES[model]}, printed", *[_printed(model, name) for name in _DATASETS]])
     for preset in sorted({setting[2] for setting in cells if setting[2] is not None and setting[1] in VARIANTS}):
-        best = {name: _best(cells, name, preset) for name in datasets}
+        best = {name: _best(cells, name, preset) for name in _DATASETS}
         for model in VARIANTS:
-            result = [_ours(find_cell(cells, name, model, preset), best[name] == model) for name in datasets]
+            result = [_ours(find_cell(cells, name, model, preset), best[name] == model) for name in _DATASETS]
             rows.append([f"{TITLES[model]}, `{preset}`", *result])
-    rows += _default_rows(cells, datasets)
-    header = ["accuracy, %", *[CATALOGUE[name].title for name in datasets]]
+    rows += _default_rows(cells)
+    header = ["accuracy, %", *[CATALOGUE[name].title for name in _DATASETS]]
     return (
         _markdown(header, rows)
         + "\n± is half of the 95 % interval: over folds, or over seeds and the sampling of the test part. \\* is the "
@@ -187,17 +180,21 @@ def table_2(cells: Cells) -> str:
     )
 
 
-def _default_rows(cells: Cells, datasets: Sequence[str]) -> list[list[str]]:
+def _our_row(cells: Cells, model: str, title: str, preset: str | None = None, always: bool = False) -> list[list[str]]:
+    """Return our row of a model; none if it was not run on any dataset."""
+    ours = [_ours(find_cell(cells, name, model, preset)) for name in _DATASETS]
+    return [[title, *ours]] if any(ours) or always else []
+
+
+def _default_rows(cells: Cells) -> list[list[str]]:
     """The default and its baseline; the largest printed number of each dataset, and how far from it we are."""
-    rows = []
-    for model in ("linear-stack", *RECIPES):
-        ours = [_ours(find_cell(cells, name, model, "best" if model in RECIPES else None)) for name in datasets]
-        if any(ours):
-            rows.append([TITLES[model], *ours])
+    rows = _our_row(cells, "linear-stack", TITLES["linear-stack"])
+    for model in RECIPES:
+        rows += _our_row(cells, model, TITLES[model], "best")
     largest, apart = ["largest printed number"], ["`best`, 5 averaged, above it (standard errors)"]
-    for name in datasets:
+    for name in _DATASETS:
         number, result = paper.largest_printed(name), find_cell(cells, name, "mpad-best-5", "best")
-        largest.append("" if number is None else f"{number:.2f}")
+        largest.append(_shown(number))
         if number is None or result is None:
             apart.append("")
         else:
@@ -206,18 +203,17 @@ def _default_rows(cells: Cells, datasets: Sequence[str]) -> list[list[str]]:
     return [*rows, largest, apart] if any(apart[1:]) else rows
 
 
-def overview(cells: Cells, preset: str = MAIN) -> str:
+def overview(cells: Cells) -> str:
     """The short table of docs/results.md: linear models, today's default, the paper's network beside its print."""
     rows = []
-    for name in (*paper.TABLE_2_DATASETS, "snippets"):
-        ours = [find_cell(cells, name, "mpad-best-5", "best"), find_cell(cells, name, "mpad", preset)]
+    for name in _DATASETS:
+        ours = [find_cell(cells, name, "mpad-best-5", "best"), find_cell(cells, name, "mpad")]
         if any(ours):
             linear = [_ours(find_cell(cells, name, model, None)) for model in (BASELINE, "linear-stack")]
-            largest = paper.largest_printed(name)
-            last = [_printed("mpad", name), "" if largest is None else f"{largest:.2f}"]
+            last = [_printed("mpad", name), _shown(paper.largest_printed(name))]
             rows.append([CATALOGUE[name].title, *linear, *map(_ours, ours), *last])
     titles = [TITLES[model] for model in (BASELINE, "linear-stack", "mpad-best-5")]
-    return _markdown(["accuracy, %", *titles, f"MPAD, `{preset}`", "printed", "largest printed, any model"], rows)
+    return _markdown(["accuracy, %", *titles, f"MPAD, `{MAIN}`", "printed", "largest printed, any model"], rows)
 
 
 def table_3(cells: Cells) -> str:
@@ -256,6 +252,7 @@ _DETAILS = (
 def _detail(setting: Setting, result: Summary) -> list[str]:
     dataset, model, preset, tokenizer, grouped = setting
     words = [preset, "case kept" if tokenizer == "kim-cased" else None, "folds grouped by text" if grouped else None]
+    engines, now = ", ".join(map(str, result.engines)), engine_of(model)
     printed = None if grouped else paper.printed(model, dataset)
     apart = ["", ""]
     if isinstance(printed, float):
@@ -268,9 +265,9 @@ def _detail(setting: Setting, result: Summary) -> list[str]:
         "" if result.validation is None else f"{result.validation:.2f}",
         f"{result.mean:.2f} ± {result.margin:.2f}",
         f"{result.deviation:.2f}",
-        _printed(model, dataset) if not grouped else "",
+        _shown(printed),
         *apart,
-        _engines(setting, result),
+        engines if result.engines == (now,) else f"{engines} (now {now})",
     ]
 
 
@@ -300,11 +297,6 @@ def _row(model: str, preset: str | None) -> str:
     return model if preset is None else f"{model} `{preset}`"
 
 
-def _engines(setting: Setting, result: Summary) -> str:
-    own, now = ", ".join(map(str, result.engines)), engine_of(setting[1])
-    return own if result.engines == (now,) else f"{own} (now {now})"
-
-
 def _best(cells: Cells, dataset: str, preset: str) -> str | None:
     """The variant with the best validation accuracy: nothing is chosen by test documents."""
     result = {model: find_cell(cells, dataset, model, preset) for model in VARIANTS}
@@ -328,8 +320,11 @@ def _lacking(result: Summary) -> int:
 
 
 def _printed(model: str, dataset: str) -> str:
-    value = paper.printed(model, dataset)
-    return "" if value is None else str(value) if isinstance(value, str) else f"{value:.2f}"
+    return _shown(paper.printed(model, dataset))
+
+
+def _shown(value: float | str | None) -> str:
+    return "" if value is None else value if isinstance(value, str) else f"{value:.2f}"
 
 
 def _provenance(cells: Cells) -> str:
@@ -347,7 +342,7 @@ def margins(cells: Cells) -> str:
     rows = []
     for (model, preset), (other, other_preset) in _PAIRS:
         apart = {}
-        for name in (*paper.TABLE_2_DATASETS, "snippets"):
+        for name in _DATASETS:
             ours = find_cell(cells, name, model, preset)
             beside = find_cell(cells, name, other, other_preset)
             value = paper.largest_printed(name) if other == _LARGEST else None if beside is None else beside.mean
