@@ -97,8 +97,11 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             "mpad": __version__,
             "kind": self.kind,
             "labels": self.labels_.to_json(),
+            "estimator": parameters,
+            "card": self.card_,
+            "tokenizer": self.tokenizer_.name,
+            "facts": {},
         }
-        config |= {"estimator": parameters, "card": self.card_, "tokenizer": self.tokenizer_.name, "facts": {}}
         with new_folder(folder, config) as fresh:
             arrays, facts = self._state(fresh)
             config["facts"] |= facts

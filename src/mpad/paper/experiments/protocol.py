@@ -128,9 +128,12 @@ def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> Any:
 
 def _settings(cell: Cell, vectors: str | None) -> tuple[str, dict[str, Any]]:
     """Return a cell's system and its parameters."""
-    model, distilled = cell.model, {"vectors": [AUTO, vectors]}
+    model = cell.model
+    if model == "wmd":
+        return model, {"vectors": vectors}
+    distilled: dict[str, Any] = {"vectors": [AUTO, vectors]}
     if model in PLAIN:
-        return model, {"wmd": {"vectors": vectors}, "linear-stack": distilled}.get(model, {})
+        return model, distilled if model == "linear-stack" else {}
     words = {"tokenizer": cell.tokenizer, "extra_words": 0}
     if model in RECIPES:
         return "mpad", {"preset": "best", **words, **distilled, **RECIPES[model]}
