@@ -1,9 +1,14 @@
-"""Hyper-parameters shared by the baselines' networks."""
+"""What the baselines' networks share: hyper-parameters, dropout and the last layer."""
 
 from dataclasses import dataclass, fields
+from typing import Any
+
+from torch import Tensor, nn
 
 from mpad.config import MOST_STEPS, WIDEST
+from mpad.dropout import Dropout
 from mpad.errors import InputError
+from mpad.network import Network, Output
 
 
 @dataclass(frozen=True)
@@ -25,3 +30,28 @@ class NetworkConfig:
                     raise InputError(f"{name} must be at least 1 and at most {most:,}, not {value}")
             if name.endswith("dropout") and not 0.0 <= value < 1.0:
                 raise InputError(f"{name} must be at least 0 and below 1, not {value}")
+
+
+class DocumentNetwork(Network):
+    """A network that makes a vector z of each document: logits = drop(z) W + b.
+
+    z: (documents, width). Subclasses call `add_classes`, most of them last: a seed draws weights layer by layer.
+    """
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.input_dropout = Dropout(config.dropout, layer=0)
+
+    def add_classes(self, width: int) -> None:
+        """Add the last layer, over document vectors of this width."""
+        self.dropout = Dropout(self.config.dropout, layer=1)
+        self.classes = nn.Linear(width, self.config.n_classes)
+
+    def document_vectors(self, batch: Any) -> Tensor:
+        """Batch → z."""
+        raise NotImplementedError
+
+    def forward(self, batch: Any) -> Output:
+        """Batch → logits."""
+        z = self.document_vectors(batch)
+        return Output(self.classes(self.dropout(z)), z)

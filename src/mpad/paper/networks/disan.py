@@ -7,10 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad import kernels
-from mpad.dropout import Dropout
 from mpad.kernels import cuda
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
 from mpad.paper.networks.rows import masked_softmax
 from mpad.sequence.batch import WordBatch
 
@@ -71,35 +69,32 @@ class FastDirectionalAttention(DirectionalAttention):
 kernels.register(DirectionalAttention, FastDirectionalAttention)
 
 
-class DiSAN(Network):
+class DiSAN(DocumentNetwork):
     """Both directions, then one vector for the document by attention on each feature.
 
-    u = [DiSA→(x) ; DiSA←(x)]    z = Σ_t softmax_t(ELU(u W₁ + b) W₂ + b) ⊙ u    logits = drop(ELU(z W + b)) W + b
+    u = [DiSA→(x) ; DiSA←(x)]    s = Σ_t softmax_t(ELU(u W₁ + b) W₂ + b) ⊙ u    z = ELU(s W + b)
 
-    x: (words, vector_width) → z: (documents, 2 · hidden). Words beyond `longest` are not read.
+    x: (words, vector_width) → s: (documents, 2 · hidden) → z: (documents, hidden). Words beyond `longest` are not read.
     """
 
     def __init__(self, config: DiSANConfig) -> None:
         super().__init__(config)
         width = 2 * config.hidden
-        self.input_dropout = Dropout(config.dropout, layer=0)
         self.directions = nn.ModuleList(
             DirectionalAttention(config.vector_width, config.hidden, forward) for forward in (True, False)
         )
         self.score = nn.Sequential(nn.Linear(width, width), nn.ELU(), nn.Linear(width, width))
         self.dense = nn.Linear(width, config.hidden)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(config.hidden, config.n_classes)
+        self.add_classes(config.hidden)
 
-    def forward(self, batch: WordBatch) -> Output:
-        """Words → logits."""
+    def document_vectors(self, batch: WordBatch) -> Tensor:
+        """Words → z."""
         rows = batch.documents()
         words, real = rows.values[:, : self.config.longest], rows.real[:, : self.config.longest]
         x = self.input_dropout(functional.embedding(words, self.vectors))
         u = torch.cat([direction(x, real) for direction in self.directions], dim=-1)
-        z = (masked_softmax(self.score(u), real[..., None], dim=1) * u).sum(1)
-        vectors = functional.elu(self.dense(z))
-        return Output(self.classes(self.dropout(vectors)), vectors)
+        s = (masked_softmax(self.score(u), real[..., None], dim=1) * u).sum(1)
+        return functional.elu(self.dense(s))
 
 
 def directional_mask(n: int, forward: bool, device: torch.device | None = None) -> Tensor:

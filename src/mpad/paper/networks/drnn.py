@@ -29,7 +29,8 @@ class DRNN(TreeNetwork):
     """
 
     def __init__(self, config: DRNNConfig) -> None:
-        super().__init__(config, config.hidden)
+        super().__init__(config)
+        self.add_classes(config.hidden)
         width = config.hidden
         self.from_word = nn.Linear(config.vector_width, 2 * width, bias=False)  # W_l, W_r of children that are words
         self.from_child = nn.ModuleList(nn.Linear(width, 2 * width, bias=False) for _ in range(config.layers))

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.dropout import Dropout
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
+from mpad.network import Output
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
 from mpad.paper.networks.rows import masked_softmax, run_recurrent
 from mpad.sequence.batch import WordBatch
 
@@ -41,7 +40,7 @@ class RowAttention(nn.Module):
         return (alpha.unsqueeze(-1) * h).sum(-2), alpha
 
 
-class HNATT(Network):
+class HNATT(DocumentNetwork):
     """Words of a sentence → sentence vectors → document vector, the same encoder at both levels.
 
     h_t = [GRU→(x)_t ; GRU←(x)_t]    α = softmax(tanh(h W + b) · v)    s = Σ α_t h_t
@@ -58,9 +57,7 @@ class HNATT(Network):
         self.word_attention = RowAttention(width, width)
         self.sentences = nn.GRU(width, config.hidden, batch_first=True, bidirectional=True)
         self.sentence_attention = RowAttention(width, width)
-        self.input_dropout = Dropout(config.dropout, layer=0)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(width, config.n_classes)
+        self.add_classes(width)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits, with the attention on words and on sentences."""

@@ -28,7 +28,8 @@ class TreeLSTM(TreeNetwork):
     """
 
     def __init__(self, config: TreeLSTMConfig) -> None:
-        super().__init__(config, config.hidden)
+        super().__init__(config)
+        self.add_classes(config.hidden)
         self.leaf = nn.Linear(config.vector_width, 3 * config.hidden)
         self.inner = nn.Linear(2 * config.hidden, 5 * config.hidden)
 

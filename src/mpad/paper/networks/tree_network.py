@@ -1,28 +1,21 @@
 """The base of networks over trees: every labeled node is classified; the root is the prediction."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from mpad.dropout import Dropout
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
+from mpad.network import Output
+from mpad.paper.networks.config import DocumentNetwork
 from mpad.sequence.trees import TreeBatch
 
 
-class TreeNetwork(Network):
+class TreeNetwork(DocumentNetwork):
     """States of all nodes, by a subclass; then one linear map to the classes at each.
 
     loss = −log p(root) of each tree, and −log p(node) of all its other nodes that have a class, per tree
     """
 
     reads_trees = True
-
-    def __init__(self, config: NetworkConfig, width: int) -> None:
-        super().__init__(config)
-        self.input_dropout = Dropout(config.dropout, layer=0)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(width, config.n_classes)
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Vectors of the nodes' words (zeros inside) → states: (n_nodes, vector_width) → (n_nodes, width)."""
