@@ -16,8 +16,7 @@ from benchmarks import results
 from mpad import MPADClassifier, load_dataset
 from mpad.errors import MPADError
 from mpad.paper import zoo
-from mpad.paper.datasets.catalogue import CATALOGUE, FOLDS
-from mpad.paper.datasets.names import NAMES
+from mpad.paper.datasets.catalogue import CATALOGUE, FOLDS, NAMES
 from mpad.paper.experiments.provenance import versions
 from mpad.paper.experiments.splits import split
 from mpad.text.distilled import auto_source

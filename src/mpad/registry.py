@@ -24,6 +24,7 @@ class Entry:
     without_torch: bool = False  # `mpad.inference` can predict with it
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the estimator, fixed by the name
     ignores: tuple[str, ...] = ()  # common settings that this system does not use
+    network: str = ""  # of a baseline, "module:class" in mpad.paper.networks
 
     @property
     def is_network(self) -> bool:
@@ -42,8 +43,8 @@ def _mpad(name: str, variant: str) -> Entry:
     return Entry(name, classifier, "mpad", "graphs", everything, True, True, {"variant": variant})
 
 
-def _network(name: str, reads: Literal["graphs", "words", "trees"] = "words", **options: Any) -> Entry:
-    return Entry(name, _NETWORK, name, reads, **options)
+def _network(name: str, network: str, reads: Literal["graphs", "words", "trees"] = "words", **options: Any) -> Entry:
+    return Entry(name, _NETWORK, name, reads, network=network, **options)
 
 
 def _plain(name: str, home: str, probabilities: bool = True) -> Entry:
@@ -55,17 +56,17 @@ _ENTRIES = (
     _mpad("mpad-sentence-att", "sentence-att"),
     _mpad("mpad-clique", "clique"),
     _mpad("mpad-path", "path"),
-    _network("cnn"),
-    _network("dan"),
-    _network("tree-lstm", "trees", parameters=_TREES),
-    _network("drnn", "trees", parameters=_TREES),
-    _network("lstmn"),
-    _network("c-lstm"),
-    _network("disan"),
-    _network("lstm-grnn"),
-    _network("hn-att", explained_by=("attention",)),
-    _network("widemlp", ignores=("vectors",)),
-    _network("texting", "graphs"),
+    _network("cnn", "cnn:CNN"),
+    _network("dan", "dan:DAN"),
+    _network("tree-lstm", "tree_lstm:TreeLSTM", "trees", parameters=_TREES),
+    _network("drnn", "drnn:DRNN", "trees", parameters=_TREES),
+    _network("lstmn", "lstmn:LSTMN"),
+    _network("c-lstm", "c_lstm:CLSTM"),
+    _network("disan", "disan:DiSAN"),
+    _network("lstm-grnn", "lstm_grnn:LSTMGRNN"),
+    _network("hn-att", "hn_att:HNATT", explained_by=("attention",)),
+    _network("widemlp", "widemlp:WideMLP", ignores=("vectors",)),
+    _network("texting", "texting:TextING", "graphs"),
     _plain("tfidf-svm", "tfidf_svm:TfidfSVM", probabilities=False),
     _plain("linear-stack", "linear_stack:LinearStack"),
     _plain("doc2vec", "doc2vec:Doc2Vec"),

@@ -298,12 +298,12 @@ def test_adam_is_torchs():
 
 @pytest.mark.parametrize("looks_back", [True, False])
 def test_directional_attention(looks_back):
-    from mpad.paper.networks import directional, directional_triton
+    from mpad.paper.networks import directional_triton, disan
 
     real = torch.arange(5, device=DEVICE) < torch.tensor([5, 1, 3], device=DEVICE)[:, None]
     parts = [randn(3, 5, 70, device=DEVICE) for _ in range(3)]
     fast = directional_triton.directional_attention(*parts, real, looks_back, 5.0)
-    check(fast, directional.directional_attention(*parts, real, looks_back, 5.0), parts, 2e-4)
+    check(fast, disan.directional_attention(*parts, real, looks_back, 5.0), parts, 2e-4)
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="the interpreter has no bfloat16")

@@ -8,7 +8,7 @@ import typer
 
 from mpad.cli.inputs import Force, LabelColumn, TextColumn, one_column, show_columns
 from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows
-from mpad.paper.datasets.names import NAMES, PAPER
+from mpad.paper.datasets.catalogue import CATALOGUE, NAMES, PAPER
 
 app = typer.Typer(help="List, check, export and import the paper's and the built-in datasets.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PAPER)}.", show_default=False)]
@@ -23,7 +23,6 @@ def list_datasets(form: FormatOption = Format.table) -> None:
     Files are searched in the folder MPAD_DATA, then in ~/.cache/mpad.
     """
     from mpad.errors import DataFileError
-    from mpad.paper.datasets.catalogue import CATALOGUE
     from mpad.paper.datasets.files import data_folders, find_files
 
     rows: list[list[str]] = [["tweets", "rated tweets, positive or negative", "built in", ""]]

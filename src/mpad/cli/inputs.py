@@ -14,7 +14,7 @@ from mpad.data.tables import KINDS
 from mpad.errors import DataFileError, InputError
 from mpad.files.archives import PACKED
 from mpad.files.encoding import decode, split_lines
-from mpad.paper.datasets.names import NAMES
+from mpad.paper.datasets.catalogue import NAMES
 from mpad.text.printable import printable
 
 Data = Annotated[

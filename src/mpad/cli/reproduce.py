@@ -148,7 +148,7 @@ def _count(datasets: list[str], vectors: str | None, out: Path) -> None:
     from rich.progress import track
 
     from mpad.paper.experiments import paper
-    from mpad.paper.experiments.table1 import count
+    from mpad.paper.experiments.tables import count
 
     chosen = datasets or available_datasets(tuple(paper.TABLE_1))
     for name in track(chosen, description="counting", console=Console(stderr=True)):

@@ -1,6 +1,7 @@
 """SequenceClassifier: the baselines that read words in order, as scikit-learn estimators."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import Vocabulary
 
 
+@dataclass(eq=False, repr=False)
 class SequenceClassifier(TextClassifier):
     """Classifies documents by one of the networks that the paper compares MPAD with.
 
@@ -34,46 +36,25 @@ class SequenceClassifier(TextClassifier):
 
     """
 
-    def __init__(
-        self,
-        model: str = "cnn",
-        *,
-        options: Mapping[str, Any] | None = None,
-        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "auto",
-        vectors: str | Path | None = None,
-        vector_size: int = 100,
-        learn_vectors: bool = False,
-        extra_words: int = 50_000,
-        min_count: int = 1,
-        max_epochs: int = TrainingConfig.max_epochs,
-        patience: int | None = TrainingConfig.patience,
-        batch_size: int = 64,
-        learning_rate: float = TrainingConfig.learning_rate,
-        dropout: float = NetworkConfig.dropout,
-        validation_fraction: float = 0.1,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool | Literal["auto"] = "auto",
-    ) -> None:
-        self.model = model
-        self.options = options
-        self.tokenizer = tokenizer
-        self.vectors = vectors
-        self.vector_size = vector_size
-        self.learn_vectors = learn_vectors
-        self.extra_words = extra_words
-        self.min_count = min_count
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.dropout = dropout
-        self.validation_fraction = validation_fraction
-        self.class_weight = class_weight
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    model: str = "cnn"
+    _: KW_ONLY
+    options: Mapping[str, Any] | None = None
+    tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "auto"
+    vectors: str | Path | None = None
+    vector_size: int = 100
+    learn_vectors: bool = False
+    extra_words: int = 50_000
+    min_count: int = 1
+    max_epochs: int = TrainingConfig.max_epochs
+    patience: int | None = TrainingConfig.patience
+    batch_size: int = 64
+    learning_rate: float = TrainingConfig.learning_rate
+    dropout: float = NetworkConfig.dropout
+    validation_fraction: float = 0.1
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool | Literal["auto"] = "auto"
 
     def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
         names = "max_epochs", "patience", "batch_size", "learning_rate"

@@ -22,7 +22,7 @@ NETWORKS = tuple(entry.name for entry in REGISTRY.values() if entry.is_network)
 
 
 def make(name: str, **parameters: Any) -> TextClassifier | PlainClassifier:
-    """An unfitted estimator; what a network alone has may be given beside what all have."""
+    """Return an unfitted estimator; the options of a network may be passed along with those that all have."""
     entry = find(name)
     estimator = entry.estimator_class()
     if not entry.is_network or entry.kind == "mpad":
@@ -35,20 +35,13 @@ def make(name: str, **parameters: Any) -> TextClassifier | PlainClassifier:
 
 
 def make_with(name: str, options: Mapping[str, Any]) -> TextClassifier | PlainClassifier:
-    """An unfitted estimator with those of the options that it has: for settings that many models share."""
+    """Return an unfitted estimator with those of the options that it has: for settings that many models share."""
     entry = find(name)
     known = {key: value for key, value in options.items() if key not in entry.ignores}
     if not entry.is_network:
         names = entry.estimator_class()._get_param_names()
         known = {key: value for key, value in known.items() if key in names}
     return make(name, **known)
-
-
-def make_network(name: str, **parameters: Any) -> TextClassifier:
-    """An unfitted estimator of one of the networks."""
-    made = make(name, **parameters)
-    assert isinstance(made, TextClassifier)
-    return made
 
 
 def load(

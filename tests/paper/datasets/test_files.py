@@ -6,9 +6,8 @@ import pytest
 from mpad import load_dataset
 from mpad.data.readers import Documents
 from mpad.errors import DataFileError, MissingDataset, UnknownDataset
-from mpad.paper.datasets.catalogue import CATALOGUE
+from mpad.paper.datasets.catalogue import BUILT_IN, CATALOGUE, NAMES, PAPER
 from mpad.paper.datasets.files import check_parts, find_files, write_dataset
-from mpad.paper.datasets.names import BUILT_IN, NAMES, PAPER
 
 
 def test_names_and_catalogue_agree():

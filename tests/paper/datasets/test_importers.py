@@ -6,8 +6,8 @@ import zipfile
 import pytest
 
 from mpad.errors import DataFileError
+from mpad.paper.datasets.catalogue import PAPER
 from mpad.paper.datasets.importers import IMPORTERS
-from mpad.paper.datasets.names import PAPER
 
 
 def write(folder, files):

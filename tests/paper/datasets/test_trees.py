@@ -3,7 +3,7 @@ import lzma
 import pytest
 
 from mpad.errors import InputError, MissingDataset
-from mpad.paper.datasets.trees import load_trees
+from mpad.paper.datasets.files import load_trees
 
 
 def test_trees_with_their_roots_as_labels(data_folder):

@@ -4,8 +4,7 @@ from tests.paper.experiments.test_records import ONE
 
 from mpad.paper.experiments import tables
 from mpad.paper.experiments.summary import summarise
-from mpad.paper.experiments.table1 import count, counted
-from mpad.paper.experiments.tables import margins, reproduced
+from mpad.paper.experiments.tables import count, counted, margins, reproduced
 
 ALL = [replace(ONE, seed=seed) for seed in range(5)]
 CLIQUE = [replace(one, model="mpad-clique", validation_accuracy=0.95, test_accuracy=0.7) for one in ALL]

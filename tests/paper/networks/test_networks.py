@@ -171,7 +171,7 @@ def test_lstmn_reads_its_first_two_words_as_an_lstm_does():
 
 
 def test_disan_masks_of_three_words():
-    from mpad.paper.networks.directional import directional_mask
+    from mpad.paper.networks.disan import directional_mask
 
     assert directional_mask(3, forward=True).tolist() == [[False] * 3, [True, False, False], [True, True, False]]
     assert directional_mask(3, forward=False).tolist() == [[False, True, True], [False, False, True], [False] * 3]

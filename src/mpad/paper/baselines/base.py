@@ -1,6 +1,5 @@
 """The base of baselines that are not networks of this package: scikit-learn's contract and a model folder."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,8 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mpad._version import __version__
@@ -27,7 +25,7 @@ from mpad.text.tokenizer import Tokenizer, as_tokenizer, saved_tokenizer
 
 
 class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A text classifier that learns in one go."""
+    """A text classifier that learns in one go. Subclasses list their parameters as fields of a dataclass."""
 
     kind: str  # its name in the zoo
     needs: tuple[str, ...] = ()  # modules of the extra "baselines"
@@ -99,8 +97,11 @@ class PlainClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             "mpad": __version__,
             "kind": self.kind,
             "labels": self.labels_.to_json(),
+            "estimator": parameters,
+            "card": self.card_,
+            "tokenizer": self.tokenizer_.name,
+            "facts": {},
         }
-        config |= {"estimator": parameters, "card": self.card_, "tokenizer": self.tokenizer_.name, "facts": {}}
         with new_folder(folder, config) as fresh:
             arrays, facts = self._state(fresh)
             config["facts"] |= facts
@@ -159,15 +160,12 @@ def fit_linear(model: Any, features: Any, targets: NDArray[Any]) -> tuple[NDArra
     """Fit one of scikit-learn's linear classifiers: weight and bias; of many labels a document, a row for each."""
     if targets.ndim == 1:
         with LIBLINEAR:
-            fitted = model.fit(features, targets)
+            fitted = clone(model).fit(features, targets)
         return fitted.coef_, np.atleast_1d(fitted.intercept_)
-    with warnings.catch_warnings(), LIBLINEAR:
-        warnings.filterwarnings("ignore", message="Label .* is present in all")  # constant, as is said below
-        fitted = OneVsRestClassifier(model).fit(features, targets)
     weight, bias = np.zeros((targets.shape[1], features.shape[1])), np.where(targets[0] > 0.5, 1.0, -1.0)
-    for label, own in enumerate(fitted.estimators_):
-        if hasattr(own, "coef_"):  # else no document has the label, or all have
-            weight[label], bias[label] = own.coef_[0], own.intercept_[0]
+    for label, column in enumerate(targets.T > 0.5):
+        if len(np.unique(column)) > 1:  # else no document has the label, or all have
+            weight[[label]], bias[[label]] = fit_linear(model, features, column)
     return weight, bias
 
 

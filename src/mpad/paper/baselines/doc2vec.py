@@ -1,6 +1,7 @@
 """doc2vec: document vectors learnt without labels, and logistic regression (Le & Mikolov, ICML 2014)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mpad.storage.model_folder import VOCABULARY, ModelFiles, write_json
 _KINDS = {"dbow": 0, "dm": 1}  # gensim's `dm`
 
 
+@dataclass(eq=False, repr=False)
 class Doc2Vec(ProbableClassifier):
     """PV-DBOW and PV-DM side by side, both learnt from the training texts; documents' vectors are inferred.
 
@@ -28,12 +30,11 @@ class Doc2Vec(ProbableClassifier):
     needs = ("gensim.models.doc2vec",)
     many_labels = True
 
-    def __init__(self, width: int = 100, epochs: int = 20, min_count: int = 2, C: float = 1.0, seed: int = 0) -> None:
-        self.width = width
-        self.epochs = epochs
-        self.min_count = min_count
-        self.C = C
-        self.seed = seed
+    width: int = 100
+    epochs: int = 20
+    min_count: int = 2
+    C: float = 1.0
+    seed: int = 0
 
     def _learn(self, texts: list[str], targets: NDArray[Any], n_classes: int) -> None:
         gensim = require("gensim.models.doc2vec", extra="baselines")

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ _TRUST = "MPAD_TRUST_FASTTEXT"
 _RATES, _EPOCHS = (0.2, 1.0), (25, 100)
 
 
+@dataclass(eq=False, repr=False)
 class FastText(ProbableClassifier):
     """Averaged vectors of words and pairs of words, learnt with the classes; Kim's words, as everywhere here.
 
@@ -32,19 +34,11 @@ class FastText(ProbableClassifier):
     kind = "fasttext"
     needs = ("fasttext",)
 
-    def __init__(
-        self,
-        epochs: int | None = None,
-        learning_rate: float | None = None,
-        width: int = 100,
-        pairs: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.width = width
-        self.pairs = pairs
-        self.seed = seed
+    epochs: int | None = None
+    learning_rate: float | None = None
+    width: int = 100
+    pairs: bool = True
+    seed: int = 0
 
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
         lines = [

@@ -1,6 +1,7 @@
 """The strongest model without a network: SVM scores and the mean word vector, into a logistic regression."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mpad.text.vectors import make_vectors
 from mpad.text.vocabulary import SPARE_ROWS, Vocabulary, learn_vocabulary
 
 
+@dataclass(eq=False, repr=False)
 class LinearStack(ProbableClassifier):
     """TF-IDF of words and pairs of words into a linear SVM; its scores of documents that it has not seen, and the mean
     of the documents' word vectors weighed alike, into a logistic regression. Seconds of CPU, and no graph is walked.
@@ -30,8 +32,7 @@ class LinearStack(ProbableClassifier):
     kind = "linear-stack"
     many_labels = True
 
-    def __init__(self, vectors: str | Sequence[str] = AUTO) -> None:
-        self.vectors = vectors
+    vectors: str | Sequence[str] = AUTO
 
     def _learn(self, texts: list[str], targets: NDArray[Any], n_classes: int) -> None:
         vocabulary, corpus = learn_vocabulary(texts, self.tokenizer_)

@@ -1,5 +1,6 @@
 """MiniLM sentence embeddings and logistic regression: what a practitioner would try first today."""
 
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +20,7 @@ _MOST_KNOWN = 200_000  # 300 MB
 _WIDTH = 384
 
 
+@dataclass(eq=False, repr=False)
 class MiniLM(ProbableClassifier):
     """all-MiniLM-L6-v2 as it is, 384 numbers a document (its first 256 word pieces), and logistic regression."""
 
@@ -27,9 +29,8 @@ class MiniLM(ProbableClassifier):
     reads_words = False
     many_labels = True
 
-    def __init__(self, C: float = 1.0, batch_size: int = 64) -> None:
-        self.C = C
-        self.batch_size = batch_size
+    C: float = 1.0
+    batch_size: int = 64
 
     def _learn(self, texts: list[str], targets: NDArray[Any], n_classes: int) -> None:
         regression = LogisticRegression(C=self.C, max_iter=2000)

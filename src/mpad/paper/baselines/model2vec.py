@@ -1,5 +1,6 @@
 """Model2Vec, fine-tuned: static vectors of word pieces, averaged, and a small network on top."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ _HIDDEN = 512
 _LEAST = 1e-12  # probability that counts as none
 
 
+@dataclass(eq=False, repr=False)
 class Model2Vec(ProbableClassifier):
     """`StaticModelForClassification` of model2vec with its usual settings, over the vectors that "auto" stands for.
 
@@ -29,9 +31,8 @@ class Model2Vec(ProbableClassifier):
     reads_words = False
     many_labels = True
 
-    def __init__(self, vectors: str = AUTO, random_state: int = 0) -> None:
-        self.vectors = vectors
-        self.random_state = random_state
+    vectors: str = AUTO
+    random_state: int = 0
 
     def _learn(self, texts: list[str], targets: NDArray[Any], n_classes: int) -> None:
         sources = vector_sources(self.vectors)

@@ -1,5 +1,7 @@
 """SPGK: shortest paths between words, shared by two documents (Nikolentzos et al., EMNLP 2017), and an SVM."""
 
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ from mpad.storage.model_folder import VOCABULARY, WEIGHTS, ModelFiles, write_jso
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.holdout import hold_out
 
+_PATHS = ("data", "indices", "indptr")  # of the sparse matrix of training documents
 _COSTS = (0.1, 1.0, 10.0, 100.0)
 
 
+@dataclass(eq=False, repr=False)
 class SPGK(PlainClassifier):
     """The kernel of shortest paths over undirected graphs of words, window 2.
 
@@ -31,11 +35,10 @@ class SPGK(PlainClassifier):
 
     kind = "spgk"
 
-    def __init__(self, depth: int = 2, C: float | None = None, gigabytes: float = 8.0, seed: int = 0) -> None:
-        self.depth = depth
-        self.C = C
-        self.gigabytes = gigabytes
-        self.seed = seed
+    depth: int = 2
+    C: float | None = None
+    gigabytes: float = 8.0
+    seed: int = 0
 
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
         needed = 8 * len(texts) ** 2 / 1e9
@@ -56,14 +59,10 @@ class SPGK(PlainClassifier):
         """One against one, as weights of training documents: (pairs of classes, documents)."""
         weight = np.zeros((n_classes * (n_classes - 1) // 2, n_documents))
         starts = np.concatenate([[0], np.cumsum(svm.n_support_)])
-        pair = 0
-        for i in range(n_classes):
-            for j in range(i + 1, n_classes):
-                for own, other in ((i, j), (j, i)):
-                    part = slice(starts[own], starts[own + 1])
-                    row = other - 1 if other > own else other
-                    weight[pair, svm.support_[part]] = svm.dual_coef_[row, part]
-                pair += 1
+        for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
+            for own, row in ((i, j - 1), (j, i)):  # coefficients against the other class, in the row that has them
+                part = slice(starts[own], starts[own + 1])
+                weight[pair, svm.support_[part]] = svm.dual_coef_[row, part]
         self.weight_, self.bias_ = weight, np.asarray(svm.intercept_)
         if n_classes == 2:
             self.weight_, self.bias_ = -self.weight_, -self.bias_  # libsvm turns two classes round
@@ -82,14 +81,11 @@ class SPGK(PlainClassifier):
         decided = np.asarray((self._paths(texts) @ self.paths_.T) @ self.weight_.T + self.bias_)
         n = len(self.labels_)
         votes, sums = np.zeros((len(texts), n)), np.zeros((len(texts), n))
-        pair = 0
-        for i in range(n):
-            for j in range(i + 1, n):
-                votes[:, i] += decided[:, pair] > 0
-                votes[:, j] += decided[:, pair] <= 0
-                sums[:, i] += decided[:, pair]
-                sums[:, j] -= decided[:, pair]
-                pair += 1
+        for pair, (i, j) in zip(decided.T, combinations(range(n), 2), strict=True):
+            votes[:, i] += pair > 0
+            votes[:, j] += pair <= 0
+            sums[:, i] += pair
+            sums[:, j] -= pair
         return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))  # among equals, the clearer
 
     def _paths(self, texts: list[str]) -> Any:
@@ -128,38 +124,21 @@ class SPGK(PlainClassifier):
 
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
         write_json(folder / VOCABULARY, list(self.vocabulary_.words))
-        arrays = {
-            "pairs": self.pairs_,
-            "data": self.paths_.data,
-            "indices": self.paths_.indices,
-            "indptr": self.paths_.indptr,
-            "weight": self.weight_,
-            "bias": self.bias_,
-        }
-        return arrays, {"C": self.C_}
+        paths = {name: getattr(self.paths_, name) for name in _PATHS}
+        return {"pairs": self.pairs_, **paths, "weight": self.weight_, "bias": self.bias_}, {"C": self.C_}
 
     def _restore(self, files: ModelFiles, facts: dict[str, Any]) -> None:
         words = files.words()
         self.vocabulary_ = Vocabulary(words, seen=len(words))
         n = len(self.labels_)
-        shapes: dict[str, tuple[int | None, ...]] = {name: (None,) for name in ("pairs", "data", "indices", "indptr")}
+        shapes: dict[str, tuple[int | None, ...]] = {name: (None,) for name in ("pairs", *_PATHS)}
         shapes |= {"weight": (n * (n - 1) // 2, None), "bias": (n * (n - 1) // 2,)}
         arrays = files.tensors(shapes, integers={"pairs", "indices", "indptr"})
-        ends = arrays["indptr"]
-        if (
-            type(self.depth) is not int
-            or not 1 <= self.depth <= 10
-            or not len(ends) == arrays["weight"].shape[1] + 1
-            or ends[0] != 0
-            or ends[-1] != len(arrays["indices"])
-            or len(arrays["indices"]) != len(arrays["data"])
-            or (np.diff(ends) < 0).any()
-            or (np.diff(arrays["pairs"]) <= 0).any()
-            or arrays["indices"].min(initial=0) < 0
-            or arrays["indices"].max(initial=-1) >= len(arrays["pairs"])
-        ):
+        depth_is_known = type(self.depth) is int and 1 <= self.depth <= 10
+        shape = arrays["weight"].shape[1], len(arrays["pairs"])
+        self.paths_ = sparse.csr_matrix(tuple(arrays[name] for name in _PATHS), shape=shape)
+        self.paths_.check_format()  # raises ValueError
+        if not depth_is_known or self.paths_.nnz < len(arrays["data"]) or (np.diff(arrays["pairs"]) <= 0).any():
             raise files.damaged(WEIGHTS, "the sparse matrix of paths does not hold together")
         self.pairs_, self.C_ = arrays["pairs"], float(facts["C"])
-        parts = arrays["data"], arrays["indices"], arrays["indptr"]
-        self.paths_ = sparse.csr_matrix(parts, shape=(len(arrays["indptr"]) - 1, len(self.pairs_)))
         self.weight_, self.bias_ = arrays["weight"], arrays["bias"]

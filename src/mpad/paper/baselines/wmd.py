@@ -1,6 +1,5 @@
 """WMD: nearest neighbours by word mover's distance (Kusner et al., ICML 2015)."""
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ class Cloud:
         return np.asarray(self.mass @ self.points)
 
 
+@dataclass(eq=False, repr=False)
 class WMD(PlainClassifier):
     """The nearest training documents by the least that words must travel, found as the paper's prefetch and prune does.
 
@@ -52,19 +52,11 @@ class WMD(PlainClassifier):
     kind = "wmd"
     needs = ("ot",)
 
-    def __init__(
-        self,
-        vectors: str | None = None,
-        neighbours: int | None = None,
-        tried: int = 100,
-        stop_words: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self.vectors = vectors
-        self.stop_words = stop_words
-        self.neighbours = neighbours
-        self.tried = tried
-        self.seed = seed
+    vectors: str | None = None
+    neighbours: int | None = None
+    tried: int = 100
+    stop_words: bool = False
+    seed: int = 0
 
     def _learn(self, texts: list[str], targets: NDArray[np.int64], n_classes: int) -> None:
         if self.vectors is None:
@@ -115,16 +107,14 @@ class WMD(PlainClassifier):
     def _nearest(self, cloud: Cloud, among: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         """The k nearest of some training documents, nearest first."""
         order = np.argsort(np.linalg.norm(self.centres_[among] - cloud.centre, axis=1), kind="stable")
-        best: list[tuple[float, int]] = []  # a heap of (−distance, −row): the farthest kept on top
+        best: list[tuple[float, int]] = []  # (distance, row), nearest first
         for place in order[: k + self.tried]:
             row = int(among[place])
             other = self.clouds_[row]
             cost = distances(cloud.points, other.points)
-            if len(best) == k and relaxed(cost, cloud.mass, other.mass) >= -best[0][0]:
-                continue
-            entry = (-movers_distance(cost, cloud.mass, other.mass), -row)
-            heapq.heappush(best, entry) if len(best) < k else heapq.heappushpop(best, entry)
-        return np.array([-row for _, row in sorted(best, reverse=True)], np.int64)
+            if len(best) < k or relaxed(cost, cloud.mass, other.mass) < best[-1][0]:
+                best = sorted([*best, (movers_distance(cost, cloud.mass, other.mass), row)])[:k]
+        return np.array([row for _, row in best], np.int64)
 
     def _state(self, folder: Path) -> tuple[Arrays, dict[str, Any]]:
         write_json(folder / VOCABULARY, list(self.words_))

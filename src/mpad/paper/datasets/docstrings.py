@@ -13,59 +13,44 @@ from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import Any
-from zlib import crc32
 
-from mpad.data.readers import Documents
-from mpad.paper.datasets.dataset import Dataset
+from mpad.paper.datasets.dataset import Dataset, split_by_checksum
 
-AREAS: dict[str, tuple[str, ...]] = {
-    "arrays": ("numpy",),
-    "clustering": ("scipy.cluster.hierarchy", "scipy.cluster.vq", "sklearn.cluster"),
-    "estimators": (
-        "sklearn.linear_model",
-        "sklearn.ensemble",
-        "sklearn.svm",
-        "sklearn.tree",
-        "sklearn.neighbors",
-        "sklearn.naive_bayes",
-        "sklearn.neural_network",
-        "sklearn.gaussian_process",
-        "sklearn.discriminant_analysis",
-        "sklearn.mixture",
-    ),
-    "features": (
-        "sklearn.preprocessing",
-        "sklearn.decomposition",
-        "sklearn.feature_selection",
-        "sklearn.feature_extraction.text",
-        "sklearn.manifold",
-        "sklearn.impute",
-        "sklearn.random_projection",
-        "sklearn.kernel_approximation",
-    ),
-    "fourier": ("scipy.fft", "scipy.fftpack", "numpy.fft"),
-    "images": ("scipy.ndimage",),
-    "integration": ("scipy.integrate",),
-    "interpolation": ("scipy.interpolate",),
-    "linear algebra": ("scipy.linalg", "numpy.linalg"),
-    "masking": ("numpy.ma",),
-    "metrics": ("sklearn.metrics", "sklearn.model_selection"),
-    "optimization": ("scipy.optimize",),
-    "polynomials": (
-        "numpy.polynomial",
-        "numpy.polynomial.polynomial",
-        "numpy.polynomial.chebyshev",
-        "numpy.polynomial.legendre",
-        "numpy.polynomial.hermite",
-        "numpy.polynomial.laguerre",
-    ),
-    "randomness": ("numpy.random", "sklearn.datasets"),
-    "signals": ("scipy.signal", "scipy.signal.windows"),
-    "sparsity": ("scipy.sparse", "scipy.sparse.linalg", "scipy.sparse.csgraph"),
-    "space": ("scipy.spatial", "scipy.spatial.distance", "scipy.spatial.transform"),
-    "special functions": ("scipy.special",),
-    "statistics": ("scipy.stats", "scipy.stats.qmc", "scipy.stats.mstats"),
-    "strings": ("numpy.char", "numpy.strings"),
+AREAS = {
+    area: tuple(modules.split())
+    for area, modules in {
+        "arrays": "numpy",
+        "clustering": "scipy.cluster.hierarchy scipy.cluster.vq sklearn.cluster",
+        "estimators": (
+            "sklearn.linear_model sklearn.ensemble sklearn.svm sklearn.tree sklearn.neighbors "
+            "sklearn.naive_bayes sklearn.neural_network sklearn.gaussian_process "
+            "sklearn.discriminant_analysis sklearn.mixture"
+        ),
+        "features": (
+            "sklearn.preprocessing sklearn.decomposition sklearn.feature_selection "
+            "sklearn.feature_extraction.text sklearn.manifold sklearn.impute sklearn.random_projection "
+            "sklearn.kernel_approximation"
+        ),
+        "fourier": "scipy.fft scipy.fftpack numpy.fft",
+        "images": "scipy.ndimage",
+        "integration": "scipy.integrate",
+        "interpolation": "scipy.interpolate",
+        "linear algebra": "scipy.linalg numpy.linalg",
+        "masking": "numpy.ma",
+        "metrics": "sklearn.metrics sklearn.model_selection",
+        "optimization": "scipy.optimize",
+        "polynomials": (
+            "numpy.polynomial numpy.polynomial.polynomial numpy.polynomial.chebyshev "
+            "numpy.polynomial.legendre numpy.polynomial.hermite numpy.polynomial.laguerre"
+        ),
+        "randomness": "numpy.random sklearn.datasets",
+        "signals": "scipy.signal scipy.signal.windows",
+        "sparsity": "scipy.sparse scipy.sparse.linalg scipy.sparse.csgraph",
+        "space": "scipy.spatial scipy.spatial.distance scipy.spatial.transform",
+        "special functions": "scipy.special",
+        "statistics": "scipy.stats scipy.stats.qmc scipy.stats.mstats",
+        "strings": "numpy.char numpy.strings",
+    }.items()
 }
 _SHORTEST, _LONGEST = 12, 160  # words
 _DROPPED_SECTIONS = {"Examples", "See Also", "References", "See also"}
@@ -78,21 +63,15 @@ _GIVEAWAY = re.compile(
 )
 _PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+\b")
 _ROLE = re.compile(r":\w+(?::\w+)?:`[^`]*`|`[^`]*`_|\.\. [\w-]+::.*")
-_TEST_SHARE = 5  # one document in five is for testing
 
 
 def load() -> Dataset:
     """Collect the corpus from the installed packages."""
-    parts: dict[bool, tuple[list[str], list[str]]] = {True: ([], []), False: ([], [])}
-    for name, area, text in _documents():
-        texts, labels = parts[crc32(name.encode()) % _TEST_SHARE == 0]
-        texts.append(text)
-        labels.append(area)
-    return Dataset("docstrings", train=Documents(*parts[False]), test=Documents(*parts[True]))
+    return split_by_checksum("docstrings", _documents())
 
 
 def _documents() -> Iterator[tuple[str, str, str]]:
-    """(qualified name, area, text) of each function and class, once."""
+    """Yield (qualified name, area, text) of each function and class, once."""
     seen_objects: set[int] = set()
     seen_texts: set[str] = set()
     # Small areas first: what numpy itself re-exports belongs where it is at home.

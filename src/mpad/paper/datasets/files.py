@@ -1,6 +1,7 @@
-"""Datasets as files: `<folder>/<name>/<part>.tsv`, a line `label<TAB>text` a document; also .xz or .gz.
+"""Datasets as files: `<folder>/<name>/<part>.tsv`, a line `label<TAB>text` per document; also .xz or .gz.
 
-The folder is MPAD_DATA where that is set, else `~/.cache/mpad`.
+The folder is MPAD_DATA where that is set, else `~/.cache/mpad`. Models that read trees have the Stanford sentiment
+treebank as it is distributed: `<folder>/sst_trees/{train,dev,test}.txt`.
 """
 
 import lzma
@@ -9,16 +10,17 @@ import re
 from pathlib import Path
 
 from mpad.data.readers import Documents
-from mpad.errors import DataFileError, MissingDataset
+from mpad.errors import DataFileError, InputError, MissingDataset
 from mpad.files.archives import read_unpacked
 from mpad.files.atomic import write_file
 from mpad.files.cache import cache_folder
 from mpad.files.encoding import decode, split_lines
 from mpad.paper.datasets.catalogue import CATALOGUE
-from mpad.paper.datasets.dataset import Dataset
+from mpad.paper.datasets.dataset import Dataset, as_documents
 
 _BREAKS = re.compile(r"[\t\r\n]+ *")  # a document is a line
-_ENDINGS = (".tsv", ".tsv.xz", ".tsv.gz")
+_PACKINGS = ("", ".xz", ".gz")
+SST_CLASSES = {"sst1": {grade: grade for grade in "01234"}, "sst2": {"0": "0", "1": "0", "3": "1", "4": "1"}}
 
 
 def data_folders() -> list[Path]:
@@ -33,7 +35,7 @@ def find_files(name: str) -> dict[str, Path] | None:
     entry = CATALOGUE[name]
     for folder in data_folders():
         for own in (name, *entry.folders):
-            result = {part: _first(folder / own, part) for part in entry.parts}
+            result = {part: _first(folder / own / f"{part}.tsv") for part in entry.parts}
             present = {part: file for part, file in result.items() if file is not None}
             if present:
                 missing = [part for part in entry.parts if part not in present]
@@ -46,8 +48,9 @@ def find_files(name: str) -> dict[str, Path] | None:
     return None
 
 
-def _first(folder: Path, part: str) -> Path | None:
-    return next((file for ending in _ENDINGS if (file := folder / f"{part}{ending}").is_file()), None)
+def _first(file: Path) -> Path | None:
+    """Return a file, or that file packed, whichever is there."""
+    return next((each for packing in _PACKINGS if (each := Path(f"{file}{packing}")).is_file()), None)
 
 
 def read_dataset(name: str) -> Dataset:
@@ -67,16 +70,33 @@ def read_dataset(name: str) -> Dataset:
 
 def read_part(path: Path) -> Documents:
     """Read a file of `label<TAB>text` lines; what is not one is told by its line."""
-    texts, labels = [], []
+    rows = []
     for number, line in enumerate(split_lines(decode(str(path), read_unpacked(path))), start=1):
         label, tab, text = line.partition("\t")
         if not tab or not label.strip():
             raise DataFileError(f"{path}, line {number}: expected label<TAB>text, found {line[:60]!r}")
-        labels.append(label)
-        texts.append(text)
-    if not texts:
+        rows.append((label, text))
+    if not rows:
         raise DataFileError(f"{path}: holds no documents; expected a line label<TAB>text a document")
-    return Documents(texts, labels)
+    return as_documents(rows)
+
+
+def load_trees(name: str) -> Dataset:
+    """Load SST-1 or SST-2, each text a tree in brackets, its label that of the root; SST-2 has no neutral roots."""
+    if name not in SST_CLASSES:
+        raise InputError(f"there are no parse trees for '{name}': models over trees run on {' and '.join(SST_CLASSES)}")
+    parts = {part: _read_trees(part, SST_CLASSES[name]) for part in ("train", "dev", "test")}
+    return Dataset(name, parts["train"], parts["test"], parts["dev"])
+
+
+def _read_trees(part: str, classes: dict[str, str]) -> Documents:
+    folders = [folder / "sst_trees" for folder in data_folders()]
+    file = next(filter(None, (_first(folder / f"{part}.txt") for folder in folders)), None)
+    if file is None:
+        looked = " or ".join(map(str, folders))
+        raise MissingDataset(f"no {part}.txt of the Stanford treebank's trees (PTB format) in {looked}")
+    trees = split_lines(decode(str(file), read_unpacked(file)))
+    return as_documents((classes[tree.strip()[1]], tree) for tree in trees if tree.strip()[1:2] in classes)
 
 
 def check_parts(name: str, parts: dict[str, Documents], source: Path) -> None:
@@ -101,6 +121,6 @@ def write_dataset(name: str, parts: dict[str, Documents]) -> Path:
         lines = zip(documents.labels or [], documents.texts, strict=True)
         content = "".join(f"{label}\t{_BREAKS.sub(' ', text).strip(' ')}\n" for label, text in lines)
         write_file(folder / f"{part}.tsv.xz", lzma.compress(content.encode("utf-8"), preset=1))
-        for ending in set(_ENDINGS) - {".tsv.xz"}:
-            (folder / f"{part}{ending}").unlink(missing_ok=True)  # or it would be read instead
+        for packing in ("", ".gz"):
+            (folder / f"{part}.tsv{packing}").unlink(missing_ok=True)  # or it would be read instead
     return folder

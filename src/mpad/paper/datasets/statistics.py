@@ -14,7 +14,7 @@ from mpad.data.readers import Documents
 from mpad.paper.datasets.dataset import Dataset
 from mpad.text.tokenizer import KimTokenizer, as_tokenizer
 from mpad.text.vector_files import read_rows
-from mpad.text.vocabulary import EncodedCorpus, learn_vocabulary
+from mpad.text.vocabulary import learn_vocabulary
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,11 @@ def text_groups(documents: Documents) -> list[int]:
 def _keys(texts: Sequence[str]) -> tuple[list[bytes], np.ndarray]:
     """Return the key by which texts are compared, and the length in words."""
     _, corpus = learn_vocabulary(texts, KimTokenizer())
-    starts = _document_starts(corpus)
+    starts = corpus.sentence_start[corpus.document_start]
     flat = corpus.ids.tobytes()
     size = corpus.ids.itemsize
     keys = [flat[size * a : size * b] for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
     return keys, np.diff(starts)
-
-
-def _document_starts(corpus: EncodedCorpus) -> np.ndarray:
-    return np.asarray(corpus.sentence_start[corpus.document_start])
 
 
 def _pretrained(words: Sequence[str], vectors: Path) -> int:

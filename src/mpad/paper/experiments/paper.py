@@ -61,3 +61,9 @@ def printed(row: str, dataset: str) -> float | str | None:
     if row in TABLE_3 and dataset in TABLE_3_DATASETS:
         return TABLE_3[row][TABLE_3_DATASETS.index(dataset)]
     return None
+
+
+def largest_printed(dataset: str) -> float | None:
+    """Return the largest number that the paper prints for a dataset, of any model."""
+    values = [printed(row, dataset) for row in TABLE_2]
+    return max((value for value in values if isinstance(value, float)), default=None)

@@ -19,9 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpad.errors import InputError
-from mpad.estimator.text_classifier import TextClassifier
 from mpad.paper import zoo
-from mpad.paper.baselines.base import PlainClassifier
 from mpad.paper.datasets.catalogue import CATALOGUE, FOLDS
 from mpad.paper.experiments import paper
 from mpad.registry import REGISTRY
@@ -98,7 +96,7 @@ class Cell:
 def make_cell(
     dataset: str, model: str, *, n_folds: int | None = None, n_seeds: int | None = None, **setting: Any
 ) -> Cell:
-    """A cell by the protocol; the first few folds or seeds alone where a number is given."""
+    """Return a cell by the protocol; only the first few folds or seeds where a number is given."""
     if dataset not in CATALOGUE:
         raise InputError(f"no dataset '{dataset}' in the paper (it has: {', '.join(CATALOGUE)})")
     if model not in MODELS:
@@ -117,31 +115,44 @@ def make_cell(
     return Cell(dataset, model, folds=tuple(folds), seeds=tuple(seeds), **setting)
 
 
-def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> TextClassifier:
-    """The unfitted network of a cell; `options` stand before the protocol's."""
+def make_estimator(cell: Cell, vectors: str | None, **options: Any) -> Any:
+    """Return the unfitted estimator of a cell; `options` take the place of the protocol's."""
+    name, own = _settings(cell, vectors)
+    if own.get("vectors", AUTO) in (None, [AUTO, None]) and cell.model != "widemlp":
+        raise InputError(
+            f"{cell.dataset} is run with pretrained word vectors: name their file with --vectors or MPAD_VECTORS "
+            "(the paper: Google News, word2vec, 300 numbers a word)"
+        )
+    return zoo.make(name, **{**own, **options})
+
+
+def _settings(cell: Cell, vectors: str | None) -> tuple[str, dict[str, Any]]:
+    """Return a cell's system and its parameters."""
+    model = cell.model
+    if model == "wmd":
+        return model, {"vectors": vectors}
+    distilled: dict[str, Any] = {"vectors": [AUTO, vectors]}
+    if model in PLAIN:
+        return model, distilled if model == "linear-stack" else {}
+    words = {"tokenizer": cell.tokenizer, "extra_words": 0}
+    if model in RECIPES:
+        return "mpad", {"preset": "best", **words, **distilled, **RECIPES[model]}
     shared = {
-        "tokenizer": cell.tokenizer,
+        **words,
         "vectors": CORPUS if cell.dataset == "yelp2013" else vectors,
         "vector_size": 200,  # where they are learnt from the corpus
-        "extra_words": 0,
         "max_epochs": 200,
-        "patience": 10 if cell.dataset in _LONG else 30,
     }
-    if cell.model in _BASELINES:
-        large = cell.dataset in _LARGE
-        own = {"patience": 5 if large else 10, "batch_size": 128 if large else 64, **_BASELINES[cell.model]}
-        return zoo.make_network(cell.model, **{**_checked(cell, {**shared, **own}), **options})
-    if cell.model in RECIPES:
-        words = {**_checked(cell, {"vectors": vectors}), "tokenizer": cell.tokenizer, "extra_words": 0}
-        own = {"preset": "best", **words, "vectors": [AUTO, vectors], **RECIPES[cell.model]}
-        return zoo.make_network("mpad", **{**own, **options})
-    own = {"preset": cell.preset, "hidden": 128 if cell.dataset in _LONG else 64, **_ABLATIONS.get(cell.model, {})}
-    name = "mpad" if cell.model in _ABLATIONS else cell.model
-    return zoo.make_network(name, **{**_checked(cell, shared), **own, **options})
+    if model in _BASELINES:
+        patience, batch_size = (5, 128) if cell.dataset in _LARGE else (10, 64)
+        return model, {**shared, "patience": patience, "batch_size": batch_size, **_BASELINES[model]}
+    patience, hidden = (10, 128) if cell.dataset in _LONG else (30, 64)
+    own = {"preset": cell.preset, "patience": patience, "hidden": hidden}
+    return "mpad" if model in _ABLATIONS else model, {**shared, **own, **_ABLATIONS.get(model, {})}
 
 
 def words_of(model: str, tokenizer: str) -> str | None:
-    """Whose words a model reads: those of the tokenizer, unless it brings its own or reads trees."""
+    """Return the words a model reads: those of the tokenizer, unless it brings its own or reads trees."""
     return None if model in PLAIN else "trees" if reads_trees(model) else tokenizer
 
 
@@ -150,27 +161,8 @@ def reads_trees(model: str) -> bool:
     return model in REGISTRY and REGISTRY[model].reads == "trees"
 
 
-def make_plain(cell: Cell, vectors: str | None) -> PlainClassifier:
-    """The unfitted estimator of a cell without a network."""
-    needs: dict[str, Any] = _checked(cell, {"vectors": vectors}) if cell.model in ("wmd", "linear-stack") else {}
-    if cell.model == "linear-stack":
-        needs = {"vectors": [AUTO, vectors]}
-    made = zoo.make(cell.model, **needs)
-    assert isinstance(made, PlainClassifier)
-    return made
-
-
-def _checked(cell: Cell, options: dict[str, Any]) -> dict[str, Any]:
-    if options["vectors"] is None and cell.model != "widemlp":
-        raise InputError(
-            f"{cell.dataset} is run with pretrained word vectors: name their file with --vectors or MPAD_VECTORS "
-            "(the paper: Google News, word2vec, 300 numbers a word)"
-        )
-    return options
-
-
 def table_models(table: str) -> tuple[str, ...]:
-    """The rows of a table that can be run."""
+    """Return the rows of a table that can be run."""
     rows = paper.TABLE_2 if table == "table2" else paper.TABLE_3
     today = ["widemlp", "texting", *PLAIN, *RECIPES] if table == "table2" else [BASELINE]
     return tuple(dict.fromkeys([*[row for row in rows if row in MODELS], *today]))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mpad._version import __version__
 from mpad.errors import VectorFileError
 from mpad.text.distilled import piece_vectors
 
@@ -41,9 +42,11 @@ def digest(texts: Iterable[str], labels: Iterable[str]) -> str:
     return result.hexdigest()[:16]
 
 
-def digest_file(path: str | Path) -> str:
-    """Return the digest of a large file from its size, beginning and end."""
-    path = Path(path)
+def digest_vectors(source: str | Path) -> str:
+    """Return the digest of a source of vectors: a model to distill, or the size, beginning and end of a file."""
+    path = Path(source)
+    if path.is_dir():
+        return sha256(piece_vectors(str(source)).table.tobytes()).hexdigest()[:16]
     if not path.is_file():
         raise VectorFileError(f"{path}: no such file; expected word vectors (word2vec, GloVe, fastText or .npz)")
     size = path.stat().st_size
@@ -54,23 +57,14 @@ def digest_file(path: str | Path) -> str:
     return result.hexdigest()[:16]
 
 
-def digest_vectors(source: str | Path) -> str:
-    """Return the digest of a source of vectors: a file, or a model to distill."""
-    if Path(source).is_file() or not Path(source).is_dir():
-        return digest_file(source)
-    return sha256(piece_vectors(str(source)).table.tobytes()).hexdigest()[:16]
-
-
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    from mpad._version import __version__
-
     result = {name: version(name) for name in ("torch", "numpy", "scikit-learn")}
     return {"mpad": __version__, "python": platform.python_version(), **result}
 
 
 def device_name(device: str) -> str:
-    """The device in words."""
+    """Return the device in words."""
     import torch
 
     from mpad.network import find_device

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from mpad.environment import precision
-from mpad.estimator.text_classifier import TextClassifier
 from mpad.evaluate.cross_validation import cross_validate_in_turn
 from mpad.paper.baselines.tfidf_svm import tfidf_svm_config
 from mpad.paper.datasets import load_dataset
-from mpad.paper.datasets.trees import load_trees
+from mpad.paper.datasets.files import load_trees
 from mpad.paper.experiments import provenance
 from mpad.paper.experiments.engines import engine_of
-from mpad.paper.experiments.protocol import BASELINE, PLAIN, Cell, make_estimator, make_plain, reads_trees
+from mpad.paper.experiments.protocol import BASELINE, PLAIN, Cell, make_estimator, reads_trees
 from mpad.paper.experiments.records import Record, Records, agree
 from mpad.paper.experiments.splits import Split, SplitCorpus, split
 from mpad.storage.model_folder import as_json
@@ -104,19 +103,20 @@ class Runner:
         """Models that choose no epoch train on validation documents too."""
         origin = self._origin(cell, "cpu")
         for fold, seed in missing:
-            part, start = corpus.splits[fold], time.perf_counter()
-            model = make_plain(cell, self.vectors).fit(*_at(corpus, np.concatenate(part.rows[:-1])))
+            *training, test = corpus.splits[fold].rows
+            part, start = Split(np.concatenate(training), None, test), time.perf_counter()
+            model = self._estimator(cell).fit(*_at(corpus, part.training))
             seconds = round(time.perf_counter() - start, 3)
-            accuracy = round(float(model.score(*_at(corpus, part.test))), _DIGITS)
+            accuracy = round(float(model.score(*_at(corpus, test))), _DIGITS)
             yield Record(
                 **origin,
                 when=_now(),
                 fold=fold,
                 seed=seed,
-                split=Split(np.concatenate(part.rows[:-1]), None, part.test).digest(corpus.labels),
+                split=part.digest(corpus.labels),
                 validation_accuracy=None,
                 test_accuracy=accuracy,
-                test_documents=len(part.test),
+                test_documents=len(test),
                 epochs=0,
                 best_epoch=0,
                 seconds=seconds,
@@ -134,16 +134,15 @@ class Runner:
             self._loaded[key] = split(dataset, cell.grouped)
         return self._loaded[key]
 
-    def _estimator(self, cell: Cell, **options: Any) -> TextClassifier:
-        return make_estimator(cell, self.vectors, **{**self.options, **options})
+    def _estimator(self, cell: Cell, **options: Any) -> Any:
+        """Return the unfitted estimator of a cell; options are for networks only."""
+        return make_estimator(cell, self.vectors, **({} if cell.model in PLAIN else self.options | options))
 
     def _config(self, cell: Cell) -> dict[str, Any]:
         """Everything that decides what comes out, seed and device aside."""
         if cell.model == BASELINE:
             return tfidf_svm_config()
-        plain = cell.model in PLAIN
-        estimator = make_plain(cell, self.vectors) if plain else self._estimator(cell)
-        matched = {name: as_json(value) for name, value in estimator.get_params(deep=False).items()}
+        matched = {name: as_json(value) for name, value in self._estimator(cell).get_params(deep=False).items()}
         if matched.get("vectors") not in (None, CORPUS):
             digests = [provenance.digest_vectors(source) for source in vector_sources(matched["vectors"])]
             matched["vectors"] = digests if isinstance(matched["vectors"], list) else digests[0]
@@ -151,9 +150,7 @@ class Runner:
 
     def _vectors(self, cell: Cell) -> str | None:
         """The word vectors of a cell, in words."""
-        plain = cell.model in PLAIN
-        estimator = make_plain(cell, self.vectors) if plain else self._estimator(cell)
-        given = getattr(estimator, "vectors", None)
+        given = getattr(self._estimator(cell), "vectors", None)
         if given is None or given == CORPUS:
             return None if given is None else "word2vec on its own text"
         return ", ".join(provenance.describe_vectors(source) for source in vector_sources(given))

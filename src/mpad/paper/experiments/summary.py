@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm, t
 
+from mpad.paper.experiments.protocol import words_of
 from mpad.paper.experiments.records import Record, agree
 
 Setting = tuple[str, str, str | None, str | None, bool]  # dataset, model, preset, tokenizer, grouped
@@ -37,7 +38,17 @@ class Summary:
         return (self.mean - printed) / self.error if self.error else float("inf") * (self.mean - printed or 1)
 
 
-def summarise(records: Iterable[Record]) -> dict[Setting, Summary]:
+Cells = dict[Setting, Summary]
+MAIN = "authors"  # the preset of the tables that have room for one
+VARIANTS = ("mpad", "mpad-sentence-att", "mpad-clique", "mpad-path")
+
+
+def find_cell(cells: Cells, dataset: str, model: str, preset: str | None = MAIN) -> Summary | None:
+    """Return a cell of the main setting: Kim's words, plain folds."""
+    return cells.get((dataset, model, preset, words_of(model, "kim"), False))
+
+
+def summarise(records: Iterable[Record]) -> Cells:
     """Each cell's summary, over records of one experiment: one configuration, the same documents.
 
     Where a cell has several of those, the one with the most records stands for it; among equals the latest.

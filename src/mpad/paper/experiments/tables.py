@@ -1,18 +1,39 @@
 """Records + what the paper printed → Markdown. No number in a table is typed by hand."""
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from mpad.errors import DataFileError
+from mpad.files.atomic import write_file
+from mpad.paper.datasets import load_dataset
 from mpad.paper.datasets.catalogue import CATALOGUE
-from mpad.paper.datasets.statistics import Statistics
-from mpad.paper.experiments import paper
-from mpad.paper.experiments.cells import MAIN, TITLES, VARIANTS, Cells, find_cell, largest_printed, markdown_table
+from mpad.paper.datasets.statistics import Statistics, describe
+from mpad.paper.experiments import paper, provenance
 from mpad.paper.experiments.engines import engine_of
 from mpad.paper.experiments.protocol import BASELINE, RECIPES, make_cell
 from mpad.paper.experiments.records import Record
-from mpad.paper.experiments.summary import Setting, Summary, summarise
-from mpad.paper.experiments.table1 import counted, vectors_counted
+from mpad.paper.experiments.summary import MAIN, VARIANTS, Cells, Setting, Summary, find_cell, summarise
 
+TITLES = {
+    BASELINE: "TF-IDF + linear SVM",
+    "mpad": "MPAD",
+    **{name: f"MPAD-{name.removeprefix('mpad-')}" for name in VARIANTS[1:]},
+    **{f"mpad-{steps}mp": f"MPAD {steps}MP" for steps in (1, 3, 4)},
+    "mpad-undirected": "MPAD 2MP undirected",
+    "mpad-no-master": "MPAD 2MP no master node",
+    "mpad-no-renormalisation": "MPAD 2MP no renormalisation",
+    "mpad-neighbours-only": "MPAD 2MP neighbours only",
+    "mpad-no-master-skip": "MPAD 2MP no master node skip connection",
+    "linear-stack": "linear stack",
+    "mpad-best-network": "MPAD, `best`, its network alone",
+    "mpad-best": "MPAD, `best`",
+    "mpad-best-5": "MPAD, `best`, 5 averaged",
+}
+_DATASETS = (*paper.TABLE_2_DATASETS, "snippets")
+_TOKENIZERS = ("kim", "kim-cased")
 _LARGEST = "largest printed number"
 _BEST = ("mpad-best-5", "best")
 _PAPER = ("mpad", MAIN)
@@ -60,23 +81,55 @@ def write(records: Iterable[Record], folder: Path) -> Path:
     return folder / "tables.md"
 
 
+def count(dataset: str, vectors: str | None, folder: Path) -> None:
+    """Count a dataset, lower-cased and with case kept, and write the counts to `<folder>/statistics.json`."""
+    loaded = load_dataset(dataset)
+    kept = _read(folder)
+    kept[dataset] = {
+        "commit": provenance.commit(),
+        "vectors": None if vectors is None else provenance.describe_vectors(vectors),
+        **{name: asdict(describe(loaded, name, vectors)) for name in _TOKENIZERS},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / "statistics.json", f"{json.dumps(dict(sorted(kept.items())), indent=1)}\n".encode())
+
+
+def counted(folder: Path) -> dict[str, dict[str, Statistics]]:
+    """Return the statistics of each dataset by tokenizer."""
+    return {
+        name: {tokenizer: Statistics(**result[tokenizer]) for tokenizer in _TOKENIZERS}
+        for name, result in _read(folder).items()
+    }
+
+
+def vectors_counted(folder: Path) -> set[str]:
+    """The vector files that words were looked up in."""
+    return {result["vectors"] for result in _read(folder).values() if result["vectors"]}
+
+
+def _read(folder: Path) -> dict[str, dict[str, Any]]:
+    file = folder / "statistics.json"
+    try:
+        result: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except ValueError as error:
+        raise DataFileError(f"{file}: not the counts that mpad reproduce table1 writes: {error}") from None
+    return result
+
+
 def table_1(folder: Path) -> str:
     """Statistics beside the printed ones; case is kept where that brings the vocabulary nearer to the paper's."""
     header = ["dataset", "training", "test", "classes", "mean words", "most", "vocabulary", "with a vector"]
     rows = []
     result = counted(folder)
     for name, printed in paper.TABLE_1.items():
-        if name not in result:
-            ours = None
-        else:
-            kept = min(result[name], key=lambda tokenizer: abs(result[name][tokenizer].vocabulary - printed.vocabulary))
-            ours = result[name][kept]
-        cased = " (case kept)" if ours is not None and kept == "kim-cased" else ""
-        rows.append([CATALOGUE[name].title + cased, *_beside(printed, ours)])
+        ours = result.get(name, {})
+        kept = min(ours, key=lambda tokenizer: abs(ours[tokenizer].vocabulary - printed.vocabulary), default="")
+        cased = " (case kept)" if kept == "kim-cased" else ""
+        rows.append([CATALOGUE[name].title + cased, *_beside(printed, ours.get(kept))])
     header += ["duplicates", "two labels", "test in training", "empty"]
     named = "; ".join(sorted(vectors_counted(folder)))
     return (
-        markdown_table(header, rows)
+        _markdown(header, rows)
         + "\nAs printed; ours in brackets where it differs. The last four columns are ours: documents whose words "
         "stand before them already, texts with more than one label, test documents that are training documents too, "
         f"documents without a word. Vectors: {named or 'none counted'}. By `mpad reproduce table1`.\n"
@@ -101,29 +154,24 @@ def _beside(printed: Statistics, ours: Statistics | None) -> list[str]:
 
 def table_2(cells: Cells) -> str:
     """All rows of the paper's Table 2, and ours."""
-    datasets = (*paper.TABLE_2_DATASETS, "snippets")
     rows: list[list[str]] = []
     for model in paper.TABLE_2:
         if model not in VARIANTS:
-            rows.append([f"{model}, printed", *[_printed(model, name) for name in datasets]])
-            ours = [_ours(find_cell(cells, name, model, None)) for name in datasets]
-            if any(ours):
-                rows.append([model, *ours])
+            rows.append([f"{model}, printed", *[_printed(model, name) for name in _DATASETS]])
+            rows += _our_row(cells, model, model)
     for model in (BASELINE, "widemlp", "fasttext", "minilm-lr", "texting"):  # what a practitioner would pick today
-        ours = [_ours(find_cell(cells, name, model, None)) for name in datasets]
-        if any(ours) or model == BASELINE:
-            rows.append([TITLES.get(model, model), *ours])
+        rows += _our_row(cells, model, TITLES.get(model, model), always=model == BASELINE)
     for model in VARIANTS:
-        rows.append([f"{TITLES[model]}, printed", *[_printed(model, name) for name in datasets]])
+        rows.append([f"{TITLES[model]}, printed", *[_printed(model, name) for name in _DATASETS]])
     for preset in sorted({setting[2] for setting in cells if setting[2] is not None and setting[1] in VARIANTS}):
-        best = {name: _best(cells, name, preset) for name in datasets}
+        best = {name: _best(cells, name, preset) for name in _DATASETS}
         for model in VARIANTS:
-            result = [_ours(find_cell(cells, name, model, preset), best[name] == model) for name in datasets]
+            result = [_ours(find_cell(cells, name, model, preset), best[name] == model) for name in _DATASETS]
             rows.append([f"{TITLES[model]}, `{preset}`", *result])
-    rows += _default_rows(cells, datasets)
-    header = ["accuracy, %", *[CATALOGUE[name].title for name in datasets]]
+    rows += _default_rows(cells)
+    header = ["accuracy, %", *[CATALOGUE[name].title for name in _DATASETS]]
     return (
-        markdown_table(header, rows)
+        _markdown(header, rows)
         + "\n± is half of the 95 % interval: over folds, or over seeds and the sampling of the test part. \\* is the "
         "variant with the best validation accuracy. `authors`, `paper` and `best` are presets. The last row says how "
         "many standard errors of ours the averaged `best` is above the largest number that the paper prints in the "
@@ -132,17 +180,21 @@ def table_2(cells: Cells) -> str:
     )
 
 
-def _default_rows(cells: Cells, datasets: Sequence[str]) -> list[list[str]]:
+def _our_row(cells: Cells, model: str, title: str, preset: str | None = None, always: bool = False) -> list[list[str]]:
+    """Return our row of a model; none if it was not run on any dataset."""
+    ours = [_ours(find_cell(cells, name, model, preset)) for name in _DATASETS]
+    return [[title, *ours]] if any(ours) or always else []
+
+
+def _default_rows(cells: Cells) -> list[list[str]]:
     """The default and its baseline; the largest printed number of each dataset, and how far from it we are."""
-    rows = []
-    for model in ("linear-stack", *RECIPES):
-        ours = [_ours(find_cell(cells, name, model, "best" if model in RECIPES else None)) for name in datasets]
-        if any(ours):
-            rows.append([TITLES[model], *ours])
+    rows = _our_row(cells, "linear-stack", TITLES["linear-stack"])
+    for model in RECIPES:
+        rows += _our_row(cells, model, TITLES[model], "best")
     largest, apart = ["largest printed number"], ["`best`, 5 averaged, above it (standard errors)"]
-    for name in datasets:
-        number, result = largest_printed(name), find_cell(cells, name, "mpad-best-5", "best")
-        largest.append("" if number is None else f"{number:.2f}")
+    for name in _DATASETS:
+        number, result = paper.largest_printed(name), find_cell(cells, name, "mpad-best-5", "best")
+        largest.append(_shown(number))
         if number is None or result is None:
             apart.append("")
         else:
@@ -151,18 +203,17 @@ def _default_rows(cells: Cells, datasets: Sequence[str]) -> list[list[str]]:
     return [*rows, largest, apart] if any(apart[1:]) else rows
 
 
-def overview(cells: Cells, preset: str = MAIN) -> str:
+def overview(cells: Cells) -> str:
     """The short table of docs/results.md: linear models, today's default, the paper's network beside its print."""
     rows = []
-    for name in (*paper.TABLE_2_DATASETS, "snippets"):
-        ours = [find_cell(cells, name, "mpad-best-5", "best"), find_cell(cells, name, "mpad", preset)]
+    for name in _DATASETS:
+        ours = [find_cell(cells, name, "mpad-best-5", "best"), find_cell(cells, name, "mpad")]
         if any(ours):
             linear = [_ours(find_cell(cells, name, model, None)) for model in (BASELINE, "linear-stack")]
-            largest = largest_printed(name)
-            last = [_printed("mpad", name), "" if largest is None else f"{largest:.2f}"]
+            last = [_printed("mpad", name), _shown(paper.largest_printed(name))]
             rows.append([CATALOGUE[name].title, *linear, *map(_ours, ours), *last])
     titles = [TITLES[model] for model in (BASELINE, "linear-stack", "mpad-best-5")]
-    return markdown_table(["accuracy, %", *titles, f"MPAD, `{preset}`", "printed", "largest printed, any model"], rows)
+    return _markdown(["accuracy, %", *titles, f"MPAD, `{MAIN}`", "printed", "largest printed, any model"], rows)
 
 
 def table_3(cells: Cells) -> str:
@@ -172,7 +223,7 @@ def table_3(cells: Cells) -> str:
         title = "MPAD 2MP" if model == "mpad" else TITLES[model]
         row = [title]
         for name in paper.TABLE_3_DATASETS:
-            row += [_printed(model, name), _ours(find_cell(cells, name, model, MAIN))]
+            row += [_printed(model, name), _ours(find_cell(cells, name, model))]
         rows.append(row)
     rows.append([TITLES[BASELINE]])
     for name in paper.TABLE_3_DATASETS:
@@ -180,7 +231,7 @@ def table_3(cells: Cells) -> str:
     header = ["accuracy, %"]
     for name in paper.TABLE_3_DATASETS:
         header += [f"{CATALOGUE[name].title}, printed", f"{CATALOGUE[name].title}, `{MAIN}`"]
-    return markdown_table(header, rows)
+    return _markdown(header, rows)
 
 
 def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
@@ -189,7 +240,7 @@ def details(cells: Cells, only: Sequence[tuple[str, str]] | None = None) -> str:
     wanted = None if only is None else {*only, *[(name, BASELINE) for name, _ in only]}
     shown = {setting: result for setting, result in cells.items() if wanted is None or setting[:2] in wanted}
     result = sorted(shown.items(), key=lambda item: (order.get(item[0][0], len(order)), str(item[0])))
-    return markdown_table(_DETAILS, [_detail(*item) for item in result]) + f"\n{_provenance(shown)}\n"
+    return _markdown(_DETAILS, [_detail(*item) for item in result]) + f"\n{_provenance(shown)}\n"
 
 
 _DETAILS = (
@@ -201,6 +252,7 @@ _DETAILS = (
 def _detail(setting: Setting, result: Summary) -> list[str]:
     dataset, model, preset, tokenizer, grouped = setting
     words = [preset, "case kept" if tokenizer == "kim-cased" else None, "folds grouped by text" if grouped else None]
+    engines, now = ", ".join(map(str, result.engines)), engine_of(model)
     printed = None if grouped else paper.printed(model, dataset)
     apart = ["", ""]
     if isinstance(printed, float):
@@ -213,9 +265,9 @@ def _detail(setting: Setting, result: Summary) -> list[str]:
         "" if result.validation is None else f"{result.validation:.2f}",
         f"{result.mean:.2f} ± {result.margin:.2f}",
         f"{result.deviation:.2f}",
-        _printed(model, dataset) if not grouped else "",
+        _shown(printed),
         *apart,
-        _engines(setting, result),
+        engines if result.engines == (now,) else f"{engines} (now {now})",
     ]
 
 
@@ -245,11 +297,6 @@ def _row(model: str, preset: str | None) -> str:
     return model if preset is None else f"{model} `{preset}`"
 
 
-def _engines(setting: Setting, result: Summary) -> str:
-    own, now = ", ".join(map(str, result.engines)), engine_of(setting[1])
-    return own if result.engines == (now,) else f"{own} (now {now})"
-
-
 def _best(cells: Cells, dataset: str, preset: str) -> str | None:
     """The variant with the best validation accuracy: nothing is chosen by test documents."""
     result = {model: find_cell(cells, dataset, model, preset) for model in VARIANTS}
@@ -273,8 +320,11 @@ def _lacking(result: Summary) -> int:
 
 
 def _printed(model: str, dataset: str) -> str:
-    value = paper.printed(model, dataset)
-    return "" if value is None else str(value) if isinstance(value, str) else f"{value:.2f}"
+    return _shown(paper.printed(model, dataset))
+
+
+def _shown(value: float | str | None) -> str:
+    return "" if value is None else value if isinstance(value, str) else f"{value:.2f}"
 
 
 def _provenance(cells: Cells) -> str:
@@ -292,10 +342,10 @@ def margins(cells: Cells) -> str:
     rows = []
     for (model, preset), (other, other_preset) in _PAIRS:
         apart = {}
-        for name in (*paper.TABLE_2_DATASETS, "snippets"):
+        for name in _DATASETS:
             ours = find_cell(cells, name, model, preset)
             beside = find_cell(cells, name, other, other_preset)
-            value = largest_printed(name) if other == _LARGEST else None if beside is None else beside.mean
+            value = paper.largest_printed(name) if other == _LARGEST else None if beside is None else beside.mean
             if ours is not None and value is not None:
                 apart[name] = round(ours.mean - value, 2) + 0.0  # not -0.0
         if apart:
@@ -305,7 +355,7 @@ def margins(cells: Cells) -> str:
             figures = [str(len(apart)), str(ahead), f"{min(apart.values()):+.2f}", f"{max(apart.values()):+.2f}"]
             rows.append([f"{title}, above {TITLES.get(other, other)}", *figures, behind])
     header = ["accuracy, points", "datasets", "ahead on", "least", "most", "not ahead on"]
-    return markdown_table(header, rows)
+    return _markdown(header, rows)
 
 
 def reproduced(cells: Cells) -> str:
@@ -325,4 +375,10 @@ def reproduced(cells: Cells) -> str:
         beyond = [sum(z < -2 for z in apart), sum(z > 2 for z in apart)]
         rows.append([title, *[str(count) for count in (printed, *counts, *beyond)]])
     header = ["cells of Table 2", "printed", "run", "within 1", "within 2", "more than 2 below", "more than 2 above"]
-    return markdown_table(header, rows) + "\nIn standard errors of ours; Yelp2013's numbers are among the printed.\n"
+    return _markdown(header, rows) + "\nIn standard errors of ours; Yelp2013's numbers are among the printed.\n"
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format rows of cells as Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,39 +1,25 @@
-"""The baselines' networks by name, each with its configuration."""
+"""The baselines' networks by name, each with its configuration; the registry says where they are."""
 
 from dataclasses import fields
+from importlib import import_module
 
 from mpad.errors import InputError
 from mpad.network import Network
-from mpad.paper.networks.c_lstm import CLSTM, CLSTMConfig
-from mpad.paper.networks.cnn import CNN, CNNConfig
 from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.dan import DAN, DANConfig
-from mpad.paper.networks.disan import DiSAN, DiSANConfig
-from mpad.paper.networks.drnn import DRNN, DRNNConfig
-from mpad.paper.networks.hn_att import HNATT, HNATTConfig
-from mpad.paper.networks.lstm_grnn import LSTMGRNN, LSTMGRNNConfig
-from mpad.paper.networks.lstmn import LSTMN, LSTMNConfig
-from mpad.paper.networks.texting import TextING, TextINGConfig
-from mpad.paper.networks.tree_lstm import TreeLSTM, TreeLSTMConfig
-from mpad.paper.networks.widemlp import WideMLP, WideMLPConfig
+from mpad.registry import REGISTRY
 
-BASELINES: dict[str, tuple[type[Network], type[NetworkConfig]]] = {
-    "cnn": (CNN, CNNConfig),
-    "dan": (DAN, DANConfig),
-    "tree-lstm": (TreeLSTM, TreeLSTMConfig),
-    "drnn": (DRNN, DRNNConfig),
-    "lstmn": (LSTMN, LSTMNConfig),
-    "c-lstm": (CLSTM, CLSTMConfig),
-    "disan": (DiSAN, DiSANConfig),
-    "lstm-grnn": (LSTMGRNN, LSTMGRNNConfig),
-    "hn-att": (HNATT, HNATTConfig),
-    "widemlp": (WideMLP, WideMLPConfig),
-    "texting": (TextING, TextINGConfig),
-}
+
+def _import(path: str) -> tuple[type[Network], type[NetworkConfig]]:
+    module, name = path.split(":")
+    home = import_module(f"mpad.paper.networks.{module}")
+    return getattr(home, name), getattr(home, f"{name}Config")
+
+
+BASELINES = {name: _import(entry.network) for name, entry in REGISTRY.items() if entry.network}
 
 
 def find_baseline(name: str) -> tuple[type[Network], type[NetworkConfig]]:
-    """The network of that name and its configuration."""
+    """Return the network of that name and its configuration."""
     if name not in BASELINES:
         raise InputError(f"no network '{name}' (known: {', '.join(BASELINES)})")
     return BASELINES[name]

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.dropout import Dropout
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.recurrent import run_recurrent
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
+from mpad.paper.networks.rows import run_recurrent
 from mpad.sequence.batch import WordBatch
 
 
@@ -20,12 +18,8 @@ class CLSTMConfig(NetworkConfig):
     maps: int = 150
     hidden: int = 150
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("width", "maps", "hidden")
 
-
-class CLSTM(Network):
+class CLSTM(DocumentNetwork):
     """Windows of words, in their order, through an LSTM; its last state is the document.
 
     c_j = ReLU(W · drop(x)_{j:j+h} + b), j = 1 … L − h + 1    z = LSTM(c_1, c_2, …)    logits = drop(z) W + b
@@ -36,16 +30,13 @@ class CLSTM(Network):
 
     def __init__(self, config: CLSTMConfig) -> None:
         super().__init__(config)
-        self.input_dropout = Dropout(config.dropout, layer=0)
         self.windows = nn.Conv1d(config.vector_width, config.maps, config.width)
         self.lstm = nn.LSTM(config.maps, config.hidden, batch_first=True)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(config.hidden, config.n_classes)
+        self.add_classes(config.hidden)
 
-    def forward(self, batch: WordBatch) -> Output:
-        """Words → logits."""
+    def document_vectors(self, batch: WordBatch) -> Tensor:
+        """Words → z."""
         rows = batch.documents(least=self.config.width)
         x = self.input_dropout(functional.embedding(rows.values, self.vectors) * rows.real[..., None])
         c = functional.relu(self.windows(x.mT)).mT
-        _, z = run_recurrent(self.lstm, c, rows.length - self.config.width + 1)
-        return Output(self.classes(self.dropout(z)), z)
+        return run_recurrent(self.lstm, c, rows.length - self.config.width + 1)[1]

@@ -31,7 +31,6 @@ class CNNConfig(NetworkConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "widths", tuple(self.widths))
-        self._need_one("maps")
         if not self.max_norm > 0:
             raise InputError(f"max_norm must be above 0, not {self.max_norm}")
         if not self.widths or min(self.widths) < 1 or max(self.widths) > 1_000:

@@ -1,14 +1,19 @@
-"""Hyper-parameters shared by the baselines' networks."""
+"""What the baselines' networks share: hyper-parameters, dropout and the last layer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
+
+from torch import Tensor, nn
 
 from mpad.config import MOST_STEPS, WIDEST
+from mpad.dropout import Dropout
 from mpad.errors import InputError
+from mpad.network import Network, Output
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Hyper-parameters shared by all networks."""
+    """Hyper-parameters shared by all networks; the ranges of a subclass's whole numbers and rates are checked too."""
 
     n_classes: int
     vector_width: int
@@ -17,13 +22,36 @@ class NetworkConfig:
     learn_vectors: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.dropout < 1.0:
-            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout}")
-        self._need_one("vector_width")
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if field.type is int and name not in ("n_classes", "n_words"):  # those are counted, not chosen
+                most = MOST_STEPS if name == "layers" else WIDEST
+                if not 1 <= value <= most:
+                    raise InputError(f"{name} must be at least 1 and at most {most:,}, not {value}")
+            if name.endswith("dropout") and not 0.0 <= value < 1.0:
+                raise InputError(f"{name} must be at least 0 and below 1, not {value}")
 
-    def _need_one(self, *names: str) -> None:
-        """Raise unless these are between 1 and a sane maximum."""
-        for name in names:
-            most = MOST_STEPS if name == "layers" else WIDEST
-            if not 1 <= getattr(self, name) <= most:
-                raise InputError(f"{name} must be at least 1 and at most {most:,}, not {getattr(self, name)}")
+
+class DocumentNetwork(Network):
+    """A network that makes a vector z of each document: logits = drop(z) W + b.
+
+    z: (documents, width). Subclasses call `add_classes`, most of them last: a seed draws weights layer by layer.
+    """
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.input_dropout = Dropout(config.dropout, layer=0)
+
+    def add_classes(self, width: int) -> None:
+        """Add the last layer, over document vectors of this width."""
+        self.dropout = Dropout(self.config.dropout, layer=1)
+        self.classes = nn.Linear(width, self.config.n_classes)
+
+    def document_vectors(self, batch: Any) -> Tensor:
+        """Batch → z."""
+        raise NotImplementedError
+
+    def forward(self, batch: Any) -> Output:
+        """Batch → logits."""
+        z = self.document_vectors(batch)
+        return Output(self.classes(self.dropout(z)), z)

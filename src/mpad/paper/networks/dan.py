@@ -7,7 +7,6 @@ from torch import nn
 from torch.nn import functional
 
 from mpad.dropout import Dropout
-from mpad.errors import InputError
 from mpad.model import segment_sum
 from mpad.network import Network, Output
 from mpad.paper.networks.config import NetworkConfig
@@ -21,12 +20,6 @@ class DANConfig(NetworkConfig):
     layers: int = 3
     hidden: int = 300
     word_dropout: float = 0.3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("layers", "hidden")
-        if not 0.0 <= self.word_dropout < 1.0:
-            raise InputError(f"word_dropout must be at least 0 and below 1, not {self.word_dropout}")
 
 
 class DAN(Network):

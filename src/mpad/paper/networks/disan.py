@@ -7,11 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad import kernels
-from mpad.dropout import Dropout
 from mpad.kernels import cuda
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.directional import directional_attention, masked_softmax
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
+from mpad.paper.networks.rows import masked_softmax
 from mpad.sequence.batch import WordBatch
 
 _SCALE = 5.0  # c in the paper: keeps the scores within ± 5
@@ -23,10 +21,6 @@ class DiSANConfig(NetworkConfig):
 
     hidden: int = 300
     longest: int = 128
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("hidden", "longest")
 
 
 class DirectionalAttention(nn.Module):
@@ -75,32 +69,47 @@ class FastDirectionalAttention(DirectionalAttention):
 kernels.register(DirectionalAttention, FastDirectionalAttention)
 
 
-class DiSAN(Network):
+class DiSAN(DocumentNetwork):
     """Both directions, then one vector for the document by attention on each feature.
 
-    u = [DiSA→(x) ; DiSA←(x)]    z = Σ_t softmax_t(ELU(u W₁ + b) W₂ + b) ⊙ u    logits = drop(ELU(z W + b)) W + b
+    u = [DiSA→(x) ; DiSA←(x)]    s = Σ_t softmax_t(ELU(u W₁ + b) W₂ + b) ⊙ u    z = ELU(s W + b)
 
-    x: (words, vector_width) → z: (documents, 2 · hidden). Words beyond `longest` are not read.
+    x: (words, vector_width) → s: (documents, 2 · hidden) → z: (documents, hidden). Words beyond `longest` are not read.
     """
 
     def __init__(self, config: DiSANConfig) -> None:
         super().__init__(config)
         width = 2 * config.hidden
-        self.input_dropout = Dropout(config.dropout, layer=0)
         self.directions = nn.ModuleList(
             DirectionalAttention(config.vector_width, config.hidden, forward) for forward in (True, False)
         )
         self.score = nn.Sequential(nn.Linear(width, width), nn.ELU(), nn.Linear(width, width))
         self.dense = nn.Linear(width, config.hidden)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(config.hidden, config.n_classes)
+        self.add_classes(config.hidden)
 
-    def forward(self, batch: WordBatch) -> Output:
-        """Words → logits."""
+    def document_vectors(self, batch: WordBatch) -> Tensor:
+        """Words → z."""
         rows = batch.documents()
         words, real = rows.values[:, : self.config.longest], rows.real[:, : self.config.longest]
         x = self.input_dropout(functional.embedding(words, self.vectors))
         u = torch.cat([direction(x, real) for direction in self.directions], dim=-1)
-        z = (masked_softmax(self.score(u), real[..., None], dim=1) * u).sum(1)
-        vectors = functional.elu(self.dense(z))
-        return Output(self.classes(self.dropout(vectors)), vectors)
+        s = (masked_softmax(self.score(u), real[..., None], dim=1) * u).sum(1)
+        return functional.elu(self.dense(s))
+
+
+def directional_mask(n: int, forward: bool, device: torch.device | None = None) -> Tensor:
+    """Return the mask (j, i) of positions: j attends to earlier ones forwards, to later ones backwards."""
+    place = torch.arange(n, device=device)
+    return place[:, None] > place[None] if forward else place[:, None] < place[None]
+
+
+def directional_attention(a: Tensor, b: Tensor, h: Tensor, real: Tensor, looks_back: bool, scale: float) -> Tensor:
+    """s_j = Σ_i softmax_i(c · tanh((a_i + b_j) / c)) ⊙ h_i, over the places i before j, or behind it.
+
+    a, b, h, s: (rows, places, width); real: (rows, places) bool; c = `scale`. A place with nowhere to look,
+    or that is not real, has s = 0.
+    """
+    pair = a[:, None] + b[:, :, None]  # (rows, j, i, width)
+    allowed = directional_mask(h.shape[1], looks_back, h.device) & real[:, None]
+    weights = masked_softmax(scale * torch.tanh(pair / scale), allowed[..., None], dim=2)
+    return torch.einsum("rjid,rid->rjd", weights, h) * real[..., None]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.tree_network import TreeNetwork, places
+from mpad.paper.networks.tree_network import TreeNetwork, by_level
 from mpad.sequence.trees import TreeBatch
 
 
@@ -17,10 +17,6 @@ class DRNNConfig(NetworkConfig):
 
     layers: int = 3
     hidden: int = 150
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("layers", "hidden")
 
 
 class DRNN(TreeNetwork):
@@ -33,7 +29,8 @@ class DRNN(TreeNetwork):
     """
 
     def __init__(self, config: DRNNConfig) -> None:
-        super().__init__(config, config.hidden)
+        super().__init__(config)
+        self.add_classes(config.hidden)
         width = config.hidden
         self.from_word = nn.Linear(config.vector_width, 2 * width, bias=False)  # W_l, W_r of children that are words
         self.from_child = nn.ModuleList(nn.Linear(width, 2 * width, bias=False) for _ in range(config.layers))
@@ -43,40 +40,28 @@ class DRNN(TreeNetwork):
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Word vectors → states of the last layer."""
-        levels = batch.levels()
-        at = places(levels)
-        words = x[levels[0]]
-        h = self._layer(0, self.from_word(words), None, levels, at, batch)
-        inner, below = h[len(levels[0]) :], words
+        leaves, children, place = by_level(batch)
+        words = x[leaves]
+        h = self._layer(0, words.new_zeros(len(words), self.config.hidden), self.from_word(words), children)
+        inner = h[len(words) :]
         if self.config.layers == 1:  # a leaf has no state of its own yet: its word's message stands for it
-            leaf = functional.relu(self.up_of_word(words))
-            return torch.cat([leaf, inner])[at]
+            return torch.cat([functional.relu(self.up_of_word(words)), inner])[place]
         for layer in range(1, self.config.layers):
             first = layer == 1
-            lifted = torch.cat([self.up_of_word(below), self.up[0](inner)]) if first else self.up[layer - 1](h)
-            leaf = functional.relu(lifted[: len(levels[0])] + self.bias[layer])
-            h = self._layer(layer, self.from_child[layer](leaf), (leaf, lifted), levels, at, batch)
-        return h[at]
+            lifted = torch.cat([self.up_of_word(words), self.up[0](inner)]) if first else self.up[layer - 1](h)
+            leaf = functional.relu(lifted[: len(words)] + self.bias[layer])
+            h = self._layer(layer, leaf, self.from_child[layer](leaf), children, lifted)
+        return h[place]
 
     def _layer(
-        self,
-        layer: int,
-        sent: Tensor,
-        lower: tuple[Tensor, Tensor] | None,
-        levels: list[Tensor],
-        at: Tensor,
-        batch: TreeBatch,
+        self, layer: int, h: Tensor, sent: Tensor, children: list[tuple[Tensor, Tensor]], lower: Tensor | None = None
     ) -> Tensor:
-        """One layer, from the leaves up; `sent` is what leaves tell their parent, as its left or its right child."""
+        """One layer, from the leaves (h) up; `sent` is what nodes tell their parent, as its left or its right child."""
         width = self.config.hidden
-        h = sent.new_zeros(len(levels[0]), width) if lower is None else lower[0]
-        start = len(levels[0])
-        for nodes in levels[1:]:
-            left, right = at[batch.left[nodes]], at[batch.right[nodes]]
+        for left, right in children:
             total = sent[left, :width] + sent[right, width:] + self.bias[layer]
             if lower is not None:
-                total = total + lower[1][start : start + len(nodes)]
+                total = total + lower[len(h) : len(h) + len(left)]
             own = functional.relu(total)
             h, sent = torch.cat([h, own]), torch.cat([sent, self.from_child[layer](own)])
-            start += len(nodes)
         return h

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.dropout import Dropout
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.pooling import RowAttention
-from mpad.paper.networks.recurrent import run_recurrent
+from mpad.network import Output
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
+from mpad.paper.networks.rows import masked_softmax, run_recurrent
 from mpad.sequence.batch import WordBatch
 
 
@@ -19,12 +18,29 @@ class HNATTConfig(NetworkConfig):
 
     hidden: int = 50
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("hidden")
+
+class RowAttention(nn.Module):
+    """One vector for each row of states, with its attention (Yang et al. 2016, eqs. 5 to 7).
+
+    u_t = tanh(h_t W + b)    α = softmax_t(u_t · v)    s = Σ α_t h_t
+
+    h: (rows, longest, width), real: (rows, longest) → s: (rows, width), α: (rows, longest). A row without states
+    gets zeros.
+    """
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.align = nn.Linear(width, hidden)
+        self.context = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, h: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """States → s, α."""
+        score = self.context(torch.tanh(self.align(h))).squeeze(-1)
+        alpha = masked_softmax(score, real, dim=-1)
+        return (alpha.unsqueeze(-1) * h).sum(-2), alpha
 
 
-class HNATT(Network):
+class HNATT(DocumentNetwork):
     """Words of a sentence → sentence vectors → document vector, the same encoder at both levels.
 
     h_t = [GRU→(x)_t ; GRU←(x)_t]    α = softmax(tanh(h W + b) · v)    s = Σ α_t h_t
@@ -41,9 +57,7 @@ class HNATT(Network):
         self.word_attention = RowAttention(width, width)
         self.sentences = nn.GRU(width, config.hidden, batch_first=True, bidirectional=True)
         self.sentence_attention = RowAttention(width, width)
-        self.input_dropout = Dropout(config.dropout, layer=0)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(width, config.n_classes)
+        self.add_classes(width)
 
     def forward(self, batch: WordBatch) -> Output:
         """Words → logits, with the attention on words and on sentences."""

@@ -7,11 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.dropout import Dropout
 from mpad.errors import InputError
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.recurrent import run_recurrent
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
+from mpad.paper.networks.rows import run_recurrent
 from mpad.sequence.batch import Rows, WordBatch
 
 
@@ -26,10 +24,9 @@ class LSTMGRNNConfig(NetworkConfig):
         super().__post_init__()
         if self.sentences not in ("lstm", "cnn"):
             raise InputError(f"sentences must be read by 'lstm' or 'cnn', not '{self.sentences}'")
-        self._need_one("hidden")
 
 
-class LSTMGRNN(Network):
+class LSTMGRNN(DocumentNetwork):
     """Sentence vectors through a gated recurrent network; the mean of its states is the document.
 
     lstm   s = the last state of LSTM(x)
@@ -43,25 +40,22 @@ class LSTMGRNN(Network):
 
     def __init__(self, config: LSTMGRNNConfig) -> None:
         super().__init__(config)
-        self.input_dropout = Dropout(config.dropout, layer=0)
         if config.sentences == "lstm":
             self.lstm = nn.LSTM(config.vector_width, config.hidden, batch_first=True)
         else:
             self.convolutions = nn.ModuleList(nn.Conv1d(config.vector_width, config.hidden, h) for h in (1, 2, 3))
         self.documents = nn.GRU(config.hidden, config.hidden, batch_first=True)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(config.hidden, config.n_classes)
+        self.add_classes(config.hidden)
 
-    def forward(self, batch: WordBatch) -> Output:
-        """Words → logits."""
+    def document_vectors(self, batch: WordBatch) -> Tensor:
+        """Words → z."""
         rows = batch.sentences(least=3)
         x = self.input_dropout(functional.embedding(rows.values, self.vectors) * rows.real[..., None])
         by_lstm = self.config.sentences == "lstm"
         sentences = run_recurrent(self.lstm, x, rows.length)[1] if by_lstm else self._cnn(x, rows)
         laid = batch.by_document(sentences)
         states, _ = run_recurrent(self.documents, laid.values, batch.sentence_count)
-        z = states.sum(1) / batch.sentence_count.clamp(min=1)[:, None]
-        return Output(self.classes(self.dropout(z)), z)
+        return states.sum(1) / batch.sentence_count.clamp(min=1)[:, None]
 
     def _cnn(self, x: Tensor, rows: Rows) -> Tensor:
         result = []

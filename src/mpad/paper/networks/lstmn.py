@@ -6,9 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.dropout import Dropout
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
 from mpad.sequence.batch import WordBatch
 
 
@@ -19,12 +17,8 @@ class LSTMNConfig(NetworkConfig):
     hidden: int = 168
     longest: int = 400
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("hidden", "longest")
 
-
-class LSTMN(Network):
+class LSTMN(DocumentNetwork):
     """A tape of hidden states and one of memories; each word looks back at both by attention (eqs. 4 to 9).
 
     a_i = v · tanh(W_h h_i + W_x x_t + W_a h̃_{t−1})    s = softmax(a_1 … a_{t−1})    h̃_t, c̃_t = Σ s_i (h_i, c_i)
@@ -36,24 +30,21 @@ class LSTMN(Network):
     def __init__(self, config: LSTMNConfig) -> None:
         super().__init__(config)
         width = config.hidden
-        self.input_dropout = Dropout(config.dropout, layer=0)
         self.key = nn.Linear(width, width, bias=False)
         self.query = nn.Linear(config.vector_width, width)
         self.before = nn.Linear(width, width, bias=False)
         self.score = nn.Linear(width, 1, bias=False)
         self.gates_of_word = nn.Linear(config.vector_width, 4 * width)
         self.gates_of_memory = nn.Linear(width, 4 * width, bias=False)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(width, config.n_classes)
+        self.add_classes(width)
 
-    def forward(self, batch: WordBatch) -> Output:
-        """Words → logits."""
+    def document_vectors(self, batch: WordBatch) -> Tensor:
+        """Words → z."""
         rows = batch.documents()
         words, real = rows.values[:, : self.config.longest], rows.real[:, : self.config.longest]
         x = self.input_dropout(functional.embedding(words, self.vectors))
         states = self._tape(x)
-        z = (states * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
-        return Output(self.classes(self.dropout(z)), z)
+        return (states * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
     def _tape(self, x: Tensor) -> Tensor:
         """Hidden states of every place: (documents, longest, hidden)."""

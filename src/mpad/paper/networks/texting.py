@@ -6,12 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mpad.dropout import Dropout
 from mpad.graph.batch import GraphBatch
 from mpad.graph.build import GraphConfig
 from mpad.model import Gate, segment_sum
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
+from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
 
 
 @dataclass(frozen=True)
@@ -21,12 +19,8 @@ class TextINGConfig(NetworkConfig):
     steps: int = 2
     hidden: int = 96
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("steps", "hidden")
 
-
-class TextING(Network):
+class TextING(DocumentNetwork):
     """Message passing with a gate, then a soft gate on words; the document is their mean plus their maximum.
 
     h⁰ = tanh(drop(x) W + b)    a = D^−½ A D^−½ h W_a    h ← GRU(h, a), the paper's gate
@@ -41,17 +35,15 @@ class TextING(Network):
     def __init__(self, config: TextINGConfig) -> None:
         super().__init__(config)
         width = config.hidden
-        self.input_dropout = Dropout(config.dropout, layer=0)
         self.enter = nn.Linear(config.vector_width, width)
         self.messages = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(config.steps))
         self.gates = nn.ModuleList(Gate(width) for _ in range(config.steps))
         self.soft = nn.Linear(width, width)
         self.feature = nn.Linear(width, width)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(width, config.n_classes)
+        self.add_classes(width)
 
-    def forward(self, batch: GraphBatch) -> Output:
-        """Graphs of words → logits."""
+    def document_vectors(self, batch: GraphBatch) -> Tensor:
+        """Graphs of words → z."""
         h = torch.tanh(self.enter(self.input_dropout(functional.embedding(batch.words, self.vectors))))
         weight = symmetric_weights(batch)[:, None]
         for message, gate in zip(self.messages, self.gates, strict=True):
@@ -61,8 +53,7 @@ class TextING(Network):
         size = batch.size.clamp(min=1)[:, None]
         highest = g.new_full((batch.n_graphs, g.shape[1]), -torch.inf)
         highest = highest.scatter_reduce(0, batch.owner[:, None].expand_as(g), g, "amax")
-        z = segment_sum(g, batch.owner, batch.n_graphs) / size + highest.masked_fill(highest == -torch.inf, 0.0)
-        return Output(self.classes(self.dropout(z)), z)
+        return segment_sum(g, batch.owner, batch.n_graphs) / size + highest.masked_fill(highest == -torch.inf, 0.0)
 
 
 def symmetric_weights(batch: GraphBatch) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mpad.paper.networks.config import NetworkConfig
-from mpad.paper.networks.tree_network import TreeNetwork, places
+from mpad.paper.networks.tree_network import TreeNetwork, by_level
 from mpad.sequence.trees import TreeBatch
 
 
@@ -15,10 +15,6 @@ class TreeLSTMConfig(NetworkConfig):
     """Units of the memory."""
 
     hidden: int = 150
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._need_one("hidden")
 
 
 class TreeLSTM(TreeNetwork):
@@ -32,21 +28,20 @@ class TreeLSTM(TreeNetwork):
     """
 
     def __init__(self, config: TreeLSTMConfig) -> None:
-        super().__init__(config, config.hidden)
+        super().__init__(config)
+        self.add_classes(config.hidden)
         self.leaf = nn.Linear(config.vector_width, 3 * config.hidden)
         self.inner = nn.Linear(2 * config.hidden, 5 * config.hidden)
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Word vectors → hidden states."""
-        levels = batch.levels()
-        at = places(levels)
-        i, o, u = self.leaf(x[levels[0]]).chunk(3, 1)
+        leaves, children, place = by_level(batch)
+        i, o, u = self.leaf(x[leaves]).chunk(3, 1)
         cs = torch.sigmoid(i) * torch.tanh(u)
         hs = torch.sigmoid(o) * torch.tanh(cs)
-        for nodes in levels[1:]:
-            left, right = at[batch.left[nodes]], at[batch.right[nodes]]
+        for left, right in children:
             i, f_left, f_right, o, u = self.inner(torch.cat([hs[left], hs[right]], 1)).chunk(5, 1)
             c = torch.sigmoid(i) * torch.tanh(u) + torch.sigmoid(f_left) * cs[left] + torch.sigmoid(f_right) * cs[right]
             cs = torch.cat([cs, c])
             hs = torch.cat([hs, torch.sigmoid(o) * torch.tanh(c)])
-        return hs[at]
+        return hs[place]

@@ -1,28 +1,21 @@
 """The base of networks over trees: every labeled node is classified; the root is the prediction."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from mpad.dropout import Dropout
-from mpad.network import Network, Output
-from mpad.paper.networks.config import NetworkConfig
+from mpad.network import Output
+from mpad.paper.networks.config import DocumentNetwork
 from mpad.sequence.trees import TreeBatch
 
 
-class TreeNetwork(Network):
+class TreeNetwork(DocumentNetwork):
     """States of all nodes, by a subclass; then one linear map to the classes at each.
 
     loss = −log p(root) of each tree, and −log p(node) of all its other nodes that have a class, per tree
     """
 
     reads_trees = True
-
-    def __init__(self, config: NetworkConfig, width: int) -> None:
-        super().__init__(config)
-        self.input_dropout = Dropout(config.dropout, layer=0)
-        self.dropout = Dropout(config.dropout, layer=1)
-        self.classes = nn.Linear(width, config.n_classes)
 
     def states(self, x: Tensor, batch: TreeBatch) -> Tensor:
         """Vectors of the nodes' words (zeros inside) → states: (n_nodes, vector_width) → (n_nodes, width)."""
@@ -39,6 +32,11 @@ class TreeNetwork(Network):
         return Output(logits[batch.root], h[batch.root], extra=extra if self.training else None)
 
 
-def places(levels: list[Tensor]) -> Tensor:
-    """Return each node's position in the concatenated levels, to bring states into node order: (n_nodes,)."""
-    return torch.argsort(torch.cat(levels))
+def by_level(batch: TreeBatch) -> tuple[Tensor, list[tuple[Tensor, Tensor]], Tensor]:
+    """Order nodes by level, from the leaves up: the leaves, and of each level above the places of both children.
+
+    The last tensor has each node's place in that order, to bring states back into the order of nodes: (n_nodes,).
+    """
+    levels = batch.levels()
+    place = torch.argsort(torch.cat(levels))
+    return levels[0], [(place[batch.left[nodes]], place[batch.right[nodes]]) for nodes in levels[1:]], place

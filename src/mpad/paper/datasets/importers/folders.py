@@ -4,6 +4,7 @@ from pathlib import Path, PurePosixPath
 
 from mpad.data.readers import Documents
 from mpad.errors import DataFileError
+from mpad.paper.datasets.dataset import as_documents
 from mpad.paper.datasets.importers.source import read_files
 
 _SPORTS = ("athletics", "cricket", "football", "rugby", "tennis")
@@ -23,10 +24,7 @@ def read_imdb(source: Path) -> dict[str, Documents]:
         result[file.path.parts[-3]].append((file.path.parts[-2], int(number), file.text()))
     if not all(result.values()):
         raise DataFileError(f"{source}: expected aclImdb's train/pos, train/neg, test/pos and test/neg; found none")
-    return {
-        part: Documents([text for *_, text in sorted(rows)], [label for label, *_ in sorted(rows)])
-        for part, rows in result.items()
-    }
+    return {part: as_documents((label, text) for label, _, text in sorted(rows)) for part, rows in result.items()}
 
 
 def read_bbcsport(source: Path) -> dict[str, Documents]:
@@ -39,4 +37,4 @@ def read_bbcsport(source: Path) -> dict[str, Documents]:
     missing = [sport for sport in _SPORTS if sport not in {label for label, *_ in rows}]
     if missing:
         raise DataFileError(f"{source}: expected folders {', '.join(_SPORTS)}; there is no {', no '.join(missing)}")
-    return {"all": Documents([text for *_, text in rows], [label for label, *_ in rows])}
+    return {"all": as_documents((label, text) for label, _, text in rows)}

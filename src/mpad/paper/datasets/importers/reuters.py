@@ -12,9 +12,11 @@ from pathlib import Path
 
 from mpad.data.readers import Documents
 from mpad.errors import DataFileError
+from mpad.paper.datasets.dataset import as_documents
 from mpad.paper.datasets.importers.source import File, read_files
 
 _CLASSES = 8
+_PARTS = ("train", "test")
 _DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
@@ -25,7 +27,7 @@ _UNPROCESSED = re.compile(r'<TEXT TYPE="UNPROC">(.*?)</TEXT>', re.DOTALL)
 _OTHER = re.compile(r"[^a-z]+")
 
 
-def read(source: Path) -> dict[str, Documents]:
+def read_reuters(source: Path) -> dict[str, Documents]:
     """Give the training and the test part."""
     documents = [
         result for file in read_files(source, lambda path: path.suffix == ".sgm") for result in _documents(file)
@@ -33,18 +35,11 @@ def read(source: Path) -> dict[str, Documents]:
     if not documents:
         raise DataFileError(f"{source}: expected files reut2-000.sgm to reut2-021.sgm; found none")
     every = Counter(topic for part, topics, _ in documents if part == "train" for topic in topics)
-    alone = {part: {topics[0] for own, topics, _ in documents if own == part and len(topics) == 1} for part in _PARTS}
-    ranked = [topic for topic, _ in every.most_common() if all(topic in alone[part] for part in _PARTS)]
-    kept = set(ranked[:_CLASSES])
-    parts = {}
-    for part in _PARTS:
-        chosen = [(text, topics[0]) for own, topics, text in documents if own == part and len(topics) == 1]
-        chosen = [(text, topic) for text, topic in chosen if topic in kept]
-        parts[part] = Documents([text for text, _ in chosen], [topic for _, topic in chosen])
-    return parts
-
-
-_PARTS = ("train", "test")
+    single = [(part, topics[0], text) for part, topics, text in documents if len(topics) == 1]
+    alone = {(part, topic) for part, topic, _ in single}
+    ranked = [topic for topic, _ in every.most_common() if all((part, topic) in alone for part in _PARTS)]
+    kept = [row for row in single if row[1] in ranked[:_CLASSES]]
+    return {part: as_documents((topic, text) for own, topic, text in kept if own == part) for part in _PARTS}
 
 
 def _documents(file: File) -> Iterator[tuple[str, list[str], str]]:

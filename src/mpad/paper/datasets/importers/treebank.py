@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mpad.data.readers import Documents
+from mpad.paper.datasets.dataset import as_documents
+from mpad.paper.datasets.files import SST_CLASSES
 from mpad.paper.datasets.importers.source import File, read_named
 
 _PIECE = re.compile(r"[()]|[^ ()\t\r\n]+")
@@ -18,12 +20,12 @@ Phrase = tuple[str, str]  # label, text
 
 def read_sst1(source: Path) -> dict[str, Documents]:
     """Five grades, "0" to "4"."""
-    return _read(source, {grade: grade for grade in "01234"})
+    return _read(source, SST_CLASSES["sst1"])
 
 
 def read_sst2(source: Path) -> dict[str, Documents]:
     """Bad ("0") and good ("1")."""
-    return _read(source, {"0": "0", "1": "0", "3": "1", "4": "1"})
+    return _read(source, SST_CLASSES["sst2"])
 
 
 def _read(source: Path, classes: dict[str, str]) -> dict[str, Documents]:
@@ -31,8 +33,7 @@ def _read(source: Path, classes: dict[str, str]) -> dict[str, Documents]:
     parts = {}
     for part, file in files.items():
         rows = _distinct(_trees(file)) if part == "train" else [phrases[-1] for phrases in _trees(file)]
-        kept = [(text, classes[label]) for label, text in rows if label in classes]
-        parts[part] = Documents([text for text, _ in kept], [label for _, label in kept])
+        parts[part] = as_documents((classes[label], text) for label, text in rows if label in classes)
     return parts
 
 

@@ -7,22 +7,13 @@ of each text decides on which side of the split it is, so copies share theirs.
 
 import lzma
 from importlib.resources import files
-from zlib import crc32
 
 from mpad.data.equal_texts import text_key
-from mpad.data.readers import Documents
-from mpad.paper.datasets.dataset import Dataset
-
-_TEST_SHARE = 5  # one document in five is for testing
+from mpad.paper.datasets.dataset import Dataset, split_by_checksum
 
 
 def load() -> Dataset:
     """Read the tweets, with the labels "positive" and "negative"."""
     packed = files(__package__).joinpath("tweets.tsv.xz").read_bytes()
-    parts: dict[bool, tuple[list[str], list[str]]] = {True: ([], []), False: ([], [])}
-    for line in lzma.decompress(packed).decode("utf-8").splitlines():
-        label, text = line.split("\t", 1)
-        texts, labels = parts[crc32(text_key(text).encode()) % _TEST_SHARE == 0]
-        texts.append(text)
-        labels.append(label)
-    return Dataset("tweets", train=Documents(*parts[False]), test=Documents(*parts[True]))
+    rows = (line.split("\t", 1) for line in lzma.decompress(packed).decode("utf-8").splitlines())
+    return split_by_checksum("tweets", ((text_key(text), label, text) for label, text in rows))

@@ -1,11 +1,16 @@
-"""Distributions with a document a line: a file a class (Polarity, Subjectivity, MPQA), or the label in the line."""
+"""Distributions with a document per line: a file per class (Polarity, Subjectivity, MPQA), or the label in the line."""
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from mpad.data.readers import Documents
+from mpad.paper.datasets.dataset import as_documents
 from mpad.paper.datasets.importers.source import File, read_files, read_named
+from mpad.text.tokenizer import KimTokenizer
 
 _KINDS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")  # of questions
+_RARE = 6
 
 
 def read_polarity(source: Path) -> dict[str, Documents]:
@@ -31,8 +36,8 @@ def read_mpqa(source: Path) -> dict[str, Documents]:
         label, _, text = line.partition(" ")
         if label not in ("0", "1"):
             raise together.wrong(number, "'0 phrase' or '1 phrase'", line)
-        rows.append((text, "pos" if label == "1" else "neg"))
-    return {"all": Documents(*_columns(rows))}
+        rows.append(("pos" if label == "1" else "neg", text))
+    return {"all": as_documents(rows)}
 
 
 def read_trec(source: Path) -> dict[str, Documents]:
@@ -51,9 +56,27 @@ def read_snippets(source: Path) -> dict[str, Documents]:
             text, space, label = line.strip().rpartition(" ")
             if not space:
                 raise file.wrong(number, "words and a label after them", line)
-            rows.append((text, label))
-        parts[part] = Documents(*_columns(rows))
+            rows.append((label, text))
+        parts[part] = as_documents(rows)
     return parts
+
+
+def read_yelp2013(source: Path) -> dict[str, Documents]:
+    """yelp-2013-*.txt.ss: `user<TAB><TAB>product<TAB><TAB>stars<TAB><TAB>review`, `<sssss>` between sentences.
+
+    Words seen fewer than 6 times in the training and development parts become UNK, as in the paper. Reviews are kept as
+    Kim's words with a full stop after each sentence, which every tokenizer here reads as its end and none as a word.
+    """
+    names = {part: f"yelp-2013-{part}.txt.ss" for part in ("train", "dev", "test")}
+    rows = {part: list(_reviews(file)) for part, file in read_named(source, names).items()}
+    seen = Counter(
+        word for part in ("train", "dev") for _, sentences in rows[part] for words in sentences for word in words
+    )
+    kept = {word for word, count in seen.items() if count >= _RARE}
+    return {
+        part: as_documents((stars, _known_words(sentences, kept)) for stars, sentences in result)
+        for part, result in rows.items()
+    }
 
 
 def _questions(file: File) -> Documents:
@@ -63,16 +86,25 @@ def _questions(file: File) -> Documents:
         coarse, colon, _ = label.partition(":")
         if not (space and colon and coarse in _KINDS):
             raise file.wrong(number, f"'LABEL:fine question' with one of {', '.join(_KINDS)}", line)
-        rows.append((text, coarse))
-    return Documents(*_columns(rows))
+        rows.append((coarse, text))
+    return as_documents(rows)
 
 
 def _file_a_class(source: Path, names: dict[str, str]) -> dict[str, Documents]:
     rows = []
     for label, file in sorted(read_named(source, names).items()):
-        rows += [(line.strip(), label) for line in file.lines(errors="ignore") if line.strip()]
-    return {"all": Documents(*_columns(rows))}
+        rows += [(label, line.strip()) for line in file.lines(errors="ignore") if line.strip()]
+    return {"all": as_documents(rows)}
 
 
-def _columns(rows: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    return [text for text, _ in rows], [label for _, label in rows]
+def _reviews(file: File) -> Iterator[tuple[str, list[list[str]]]]:
+    tokenizer = KimTokenizer()
+    for number, line in enumerate(file.lines(), start=1):
+        fields = line.split("\t\t")
+        if len(fields) != 4 or fields[2].strip() not in tuple("12345"):
+            raise file.wrong(number, "user, product, stars from 1 to 5 and review, with two tabs between", line)
+        yield fields[2].strip(), [tokenizer.words(sentence) for sentence in fields[3].split("<sssss>")]
+
+
+def _known_words(sentences: list[list[str]], kept: set[str]) -> str:
+    return " ".join(" ".join(word if word in kept else "UNK" for word in words) + " ." for words in sentences if words)

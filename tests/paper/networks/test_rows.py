@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from mpad.paper.networks.recurrent import run_filled, run_packed
+from mpad.paper.networks.rows import run_filled, run_packed
 
 
 @pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])

@@ -1,4 +1,4 @@
-"""Recurrent layers over rows of different lengths: what is filled up is never read."""
+"""Layers over rows of different lengths: what is filled up is never read."""
 
 import warnings
 from typing import Any
@@ -6,6 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+def masked_softmax(score: Tensor, real: Tensor, dim: int) -> Tensor:
+    """Softmax over what is real; zeros where nothing is."""
+    lowest = torch.finfo(score.dtype).min
+    return torch.softmax(score.masked_fill(~real, lowest), dim) * real
 
 
 def run_recurrent(layer: nn.RNNBase, x: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
