@@ -8,20 +8,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from mpad.data.readers import (
-    KNOWN_NAMES,
-    Column,
-    Files,
-    find_label_columns,
-    find_text_column,
-    matching_files,
-    read_label,
-    read_text,
-)
+from mpad.data.readers import Column, Files, as_names, find_columns, matching_files, read_examples
 from mpad.data.tables import Table, kind_of, open_parquet, open_table, read_parquet
 from mpad.errors import DataFileError
 
@@ -70,32 +62,19 @@ class Piece:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the piece's documents, in order."""
-        table = self._table()
-        columns, named = self.columns, self.columns.label
-        wanted = [named] if isinstance(named, str) else list(named or ())
-        text_at = find_text_column(table, columns.text)
-        labels_at = find_label_columns(table, wanted, columns.need_labels, text_at)
-        texts: list[str] = []
-        labels: list[Any] = []
-        for number, row in table.rows:
-            texts.append(read_text(table, number, row[text_at], text_at))
-            if labels_at:
-                labels.append(read_label(table, number, row, labels_at, columns.separator))
-            if len(texts) == CHUNK:
-                yield Chunk(texts, labels)
-                texts, labels = [], []
-        if texts:
-            yield Chunk(texts, labels)
+        table, columns = self._table(), self.columns
+        text_at, labels_at = find_columns(table, columns.text, columns.label, columns.need_labels)
+        examples = read_examples(table, text_at, labels_at, columns.separator)
+        while chunk := list(islice(examples, CHUNK)):
+            texts, labels = [text for text, _, _ in chunk], [label for _, label, _ in chunk]
+            yield Chunk(texts, labels if labels_at else [])
 
     def _table(self) -> Table:
         if not isinstance(self.source, Path):
             return _dataset_rows(self.source, self.part)
         if self.part is not None:
             return read_parquet(self.source, range(*self.part))
-        label = self.columns.label
-        labels = [label] if isinstance(label, str) else list(label or ())
-        wanted = [name for name in (self.columns.text, *labels) if name is not None]
-        return open_table(self.source, wanted, KNOWN_NAMES, streamed=True)
+        return open_table(self.source, [self.columns.text, *as_names(self.columns.label)], streamed=True)
 
 
 @lru_cache(maxsize=1 << 16)
