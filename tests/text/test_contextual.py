@@ -125,7 +125,7 @@ def test_what_is_missing_is_said(monkeypatch, tmp_path):
     with pytest.raises(InputError, match="features must be"):
         as_transformer(None)
     contextual._find_folder.cache_clear()
-    monkeypatch.setattr(contextual, "find_spec", lambda name: None)
+    monkeypatch.setattr(contextual, "installed_transformer", lambda: None)
     with pytest.raises(MissingExtra, match="pip install"):
         as_transformer("minilm")
     contextual._find_folder.cache_clear()
