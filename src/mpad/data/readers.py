@@ -17,7 +17,6 @@ from mpad.files.archives import read_unpacked
 from mpad.files.encoding import decode
 
 ID_NAMES = ("id", "doc_id", "document_id", "tweet_id", "uid")
-Column = Sequence[Any]
 Files = str | Path | Sequence[str | Path]  # a file, a folder or a pattern, or several of these
 _ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false", "no", "", "0.0"})
 
@@ -238,10 +237,7 @@ def _named_column(table: Table, name: str, option: str) -> int:
 
 
 def _guess_column(table: Table, guesses: Sequence[str], option: str | None, other: int | None = None) -> int | None:
-    """Return the place of the only column with a common name, leaving out `other`; None if there is none.
-
-    Several such columns are an error, or None without an `option` to name one.
-    """
+    """Return the place of the column with a common name, except `other`; None if none, or several and no `option`."""
     lowered = [one.lower() for one in table.names]
     places = [lowered.index(guess) for guess in guesses if guess in lowered]
     places = [at for at in places if at != other] or places

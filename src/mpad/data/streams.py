@@ -13,7 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from mpad.data.readers import Column, Files, as_names, find_columns, matching_files, read_examples
+from mpad.data.readers import Files, as_names, find_columns, matching_files, read_examples
 from mpad.data.tables import Table, kind_of, open_parquet, open_table, read_parquet
 from mpad.errors import DataFileError
 
@@ -133,30 +133,21 @@ def _dataset_rows(dataset: Any, part: tuple[int, int] | None) -> Table:
     own = dataset.shard(num_shards=shards, index=number, contiguous=True).with_format(None)
     features = own.features or {}
     names = list(own.column_names or next(iter(own), {}))  # without metadata, the keys of the first row
-    named = {name: _class_names(features.get(name)) for name in names}
+    kinds = [getattr(features.get(name), "feature", features.get(name)) for name in names]  # of the cells, or in lists
+    classes = [getattr(kind, "names", None) for kind in kinds]
 
-    def rows() -> Iterator[tuple[int, Sequence[Any]]]:
-        at = 0
+    def rows() -> Iterator[Sequence[Any]]:
         for batch in own.iter(batch_size=CHUNK):
-            for row in zip(*[_name_classes(batch[name], named.get(name)) for name in names], strict=True):
-                at += 1
-                yield at, row
+            columns = zip(names, classes, strict=True)
+            yield from zip(*[_name_classes(batch[name], known) for name, known in columns], strict=True)
 
-    return Table(Path("dataset"), names, rows(), "row")
-
-
-def _class_names(feature: Any) -> list[str] | None:
-    """Return the class names of a Hugging Face feature, or of lists of it; None if it has none."""
-    names: list[str] | None = getattr(getattr(feature, "feature", feature), "names", None)
-    return names
+    return Table(Path("dataset"), names, enumerate(rows(), start=1), "row")
 
 
-def _name_classes(column: Column, names: list[str] | None) -> Column:
-    """Replace class numbers of a Hugging Face dataset by class names; −1 means no label."""
+def _name_classes(cells: Any, names: list[str] | None) -> Any:
+    """Replace class numbers of a Hugging Face dataset by class names, also in lists; −1 means no label."""
     if names is None:
-        return column
-    return [_name_classes(cell, names) if isinstance(cell, list) else _name_class(cell, names) for cell in column]
-
-
-def _name_class(cell: Any, names: list[str]) -> Any:
-    return cell if not isinstance(cell, int) else names[cell] if cell >= 0 else None
+        return cells
+    if isinstance(cells, list):
+        return [_name_classes(cell, names) for cell in cells]
+    return cells if not isinstance(cells, int) else names[cells] if cells >= 0 else None

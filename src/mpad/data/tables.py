@@ -81,7 +81,8 @@ def open_table(path: Path, wanted: Sequence[str | None], streamed: bool = False)
     delimited = literal or kind == ".csv"
     lines = _read_lines(path, "" if delimited else "\n", streamed and kind != ".json")
     if kind == ".txt":
-        return Table(path, ["text"], ((line, [text]) for line, text in enumerate(map(_strip_newline, lines), 1)))
+        texts = ([line.removesuffix("\n").removesuffix("\r")] for line in lines)
+        return Table(path, ["text"], enumerate(texts, start=1))
     if not delimited:
         return _read_json(path, lines)
     header = next(lines, "")
@@ -100,10 +101,6 @@ def _read_lines(path: Path, newline: str, streamed: bool) -> Iterator[str]:
             yield from decoded_lines(str(path), open_stream(path), newline)
 
     return stream_lines()
-
-
-def _strip_newline(line: str) -> str:
-    return line.removesuffix("\n").removesuffix("\r")
 
 
 def kind_of(path: Path) -> str:
