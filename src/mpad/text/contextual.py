@@ -3,7 +3,7 @@
 The transformer tokenizes the text itself. A word's state is the mean of the last hidden states of the tokens that
 overlap its span; zeros if there are none. A text longer than the transformer's window is read in windows that overlap
 by a quarter; a token in two windows takes the state with more context on its shorter side. States are rounded to
-float16, and those of many texts are cached on disk (mpad.files.row_cache) by a digest of transformer, text and words.
+float16, and those of many texts are cached on disk (mpad.files.cache) by a digest of transformer, text and words.
 """
 
 import hashlib
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError, MissingExtra, StoreError
 from mpad.extras import install_command, require
-from mpad.files.cache import cache_folder
-from mpad.files.row_cache import open_cache
+from mpad.files.cache import cache_folder, open_cache
 from mpad.text.distilled import digest_files, installed_transformer, quiet_transformers
 
 WORDS, MINILM = "words", "minilm"
@@ -73,10 +72,10 @@ class Transformer:
             )
         return _load_transformer(folder, device)
 
-    def _key(self, text: str, spans: Spans) -> bytes:
+    def _key(self, text: str, spans: Spans) -> str:
         places = np.array(spans, "<i8").tobytes()
         digest = hashlib.blake2b(places + text.encode("utf-8", "surrogatepass"), key=self.digest.encode()[:64])
-        return digest.hexdigest()[:32].encode()
+        return digest.hexdigest()[:32]
 
 
 def chunk_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
