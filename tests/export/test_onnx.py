@@ -68,7 +68,7 @@ OPTIONS = [given for k, given in enumerate(all_options()) if given not in list(a
     [pytest.param(*given, marks=[pytest.mark.slow] if k % 5 else []) for k, given in enumerate(OPTIONS)],
 )
 def test_every_variant_preset_and_ablation_gives_the_same(variant, options, tmp_path):
-    pipeline = random_model(variant, **{"hidden": 8, **options}).pipeline
+    pipeline = random_model(variant, **{"hidden": 8, **options})
     write_onnx(pipeline, tmp_path / "model.onnx")
     graph = onnx.load(tmp_path / "model.onnx").graph
     used = {name for node in graph.node for name in node.input}
@@ -133,7 +133,7 @@ def test_many_labels_give_the_same(fruit_corpus, tmp_path):
 
 def test_distances_as_weights_give_the_same(tmp_path):
     model = random_model("mpad", hidden=8)
-    pipeline = replace(model, graph_config=GraphConfig(5, directed=False, weighting="distance")).pipeline
+    pipeline = replace(model, graph_config=GraphConfig(5, directed=False, weighting="distance"))
     write_onnx(pipeline, tmp_path / "model.onnx")
     assert max(differences(session(tmp_path / "model.onnx"), pipeline, texts(1))) < 1e-5
 
@@ -186,7 +186,7 @@ def test_the_rules_of_the_other_tokenizers_and_of_sentences_suffice(text, name):
     """What docs/how-to/onnx.md says of them, done by hand."""
     tokenizer = as_tokenizer(name)
     hierarchical = random_model("path", hidden=8)
-    rules = onnx_folder._rules(replace(hierarchical, tokenizer=tokenizer).pipeline, ["words"])
+    rules = onnx_folder._rules(replace(hierarchical, tokenizer=tokenizer), ["words"])
     own, marked = rules["tokenizer"], re.sub(rules["sentence_boundary"], "\\g<0>\x01", text + "\0")
     letters, sentences = str.maketrans(own["replaced"]), marked.rstrip("\0").split("\x01")
     read = [[word.lower().translate(letters) for word in re.findall(own["pattern"], one)] for one in sentences]
