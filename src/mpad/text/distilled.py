@@ -47,8 +47,8 @@ class PieceVectors:
 
     def rows(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the vector of each word, the mean of its pieces': (words, width); zeros for a word without pieces."""
-        spelt = [word.lstrip("\\") for word in words]  # Kim's tokenizer writes `?` as `\?`
-        cut = [result.ids for result in self.tokenizer.encode_batch(spelt, add_special_tokens=False)]
+        spelled = [word.lstrip("\\") for word in words]  # Kim's tokenizer writes `?` as `\?`
+        cut = [result.ids for result in self.tokenizer.encode_batch(spelled, add_special_tokens=False)]
         return piece_means(lambda ids: self.table[ids], cut, self.width)
 
     def pieces(self) -> list[str]:
