@@ -221,11 +221,6 @@ class ModelFolder:
     transformer: Transformer | None = None  # source of node features; None: word vectors
 
     @property
-    def path(self) -> Path:
-        """Path of the folder."""
-        return self.files.path
-
-    @property
     def kind(self) -> str:
         """Registry kind of the network."""
         return self.files.kind
@@ -233,7 +228,9 @@ class ModelFolder:
     def mpad_config(self) -> MPADConfig:
         """Return the MPAD configuration; raise if the folder holds another model."""
         if self.kind != "mpad":
-            raise StoreError(f"{self.path}: the model is a '{self.kind}', not an 'mpad': mpad.paper.zoo.load reads it")
+            raise StoreError(
+                f"{self.files.path}: the model is a '{self.kind}', not an 'mpad': mpad.paper.zoo.load reads it"
+            )
         network = network_settings(self.files.config.get("network"), self.files.config["format"])
         self.files.config["network"] = network
         return self.network(MPADConfig)
@@ -246,7 +243,7 @@ class ModelFolder:
             if getattr(config, name) != needed:
                 file = VOCABULARY if name == "n_words" else CONFIG
                 raise ShapeMismatch(
-                    f"{self.path / file}: asks for {name} = {needed:,}, but the network says "
+                    f"{self.files.path / file}: asks for {name} = {needed:,}, but the network says "
                     f"{getattr(config, name):,}: the files are not of one model"
                 )
         return config
@@ -267,7 +264,7 @@ class ModelFolder:
         result = {name: read[old] for name, old in named.items()}
         for name in tables:
             result[name] = dequantize(result[name], result.pop(name + SCALES))
-            check_finite(self.path / WEIGHTS, name, result[name])
+            check_finite(self.files.path / WEIGHTS, name, result[name])
         return result
 
     def _potential_shape(self) -> PotentialShape | None:
@@ -277,7 +274,9 @@ class ModelFolder:
         shape = self.files.settings("potentials", PotentialShape)
         width = self.files.config["network"].get("vector_width")
         if shape.words > len(self.vocabulary) or shape.width not in (0, width):
-            raise ShapeMismatch(f"{self.path / CONFIG}: the potentials are not of this vocabulary, or of these vectors")
+            raise ShapeMismatch(
+                f"{self.files.path / CONFIG}: the potentials are not of this vocabulary, or of these vectors"
+            )
         return shape
 
     def potentials(self, tensors: Arrays) -> Potentials | None:
@@ -319,8 +318,9 @@ def _open(path: Path) -> ModelFiles:
     config, sums = _read_config(path), read_sums(path)
     if sums is None and config["format"] > 1:
         raise MissingModelFile(f"{path / SUMS}: no such file: {path} is not a complete model")
-    ModelFiles(path, config, sums).check(CONFIG)
-    return ModelFiles(path, config, sums)
+    files = ModelFiles(path, config, sums)
+    files.check(CONFIG)
+    return files
 
 
 def read_network(files: ModelFiles) -> ModelFolder:
