@@ -1,4 +1,6 @@
-"""Documents as graphs of words, classified by passing messages over them.
+"""Explainable text classification with graph neural networks.
+
+Each document becomes a graph of its words; every prediction shows the words and word pairs behind it.
 
 >>> from mpad import MPADClassifier
 >>> classifier = MPADClassifier().fit(texts, labels)    # doctest: +SKIP

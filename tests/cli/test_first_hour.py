@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from mpad.cli.main import main
-from mpad.data.readers import LABEL_NAMES, TEXT_NAMES
+from mpad.data.tables import LABEL_NAMES, TEXT_NAMES
 from mpad.errors import DataWarning
 
 QUICK = ["--hidden", "4", "--max-epochs", "1", "--vectors", "none"]

@@ -105,7 +105,7 @@ def test_a_model_without_its_transformer_says_so(folder, monkeypatch, tmp_path, 
     reseal(folder)
     with monkeypatch.context() as patch:
         contextual._find_folder.cache_clear()
-        patch.setattr(contextual, "find_spec", lambda name: None)
+        patch.setattr(contextual, "installed_transformer", lambda: None)
         with pytest.raises(MissingExtra, match="'minilm' is needed here: pip install"):
             runtime.load(folder).predict(NEW)
     without = {name: value for name, value in config.items() if name != "features"}

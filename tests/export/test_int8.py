@@ -9,8 +9,8 @@ from safetensors.numpy import load_file, save_file
 from mpad import MPADClassifier
 from mpad import inference as runtime
 from mpad.errors import DamagedModel, ShapeMismatch, StoreError
-from mpad.export.int8_folder import export_int8
-from mpad.storage.int8 import dequantize_tables, quantize_tables, wide_tables
+from mpad.export.int8_folder import export_int8, quantize
+from mpad.storage.model_folder import dequantize
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,11 @@ def test_a_row_is_off_by_half_a_step_at_most():
     for kind in (np.float32, np.float16):
         table = (generator.standard_normal((50, 20)) * 10.0 ** generator.integers(-3, 3, (50, 1))).astype(kind)
         table[7] = 0
-        small = quantize_tables({"table": table}, ["table"])
-        assert small["table"].dtype == np.int8 and small["table.scales"].dtype == kind
-        back = dequantize_tables(small, ["table"])["table"]
+        numbers, scales = quantize(table)
+        assert numbers.dtype == np.int8 and scales.dtype == kind
+        back = dequantize(numbers, scales)
         step = np.abs(table.astype(np.float64)).max(1, keepdims=True) / 127
         assert back.dtype == kind and (np.abs(back.astype(np.float64) - table) <= 0.52 * step + 1e-4 * step).all()
-    assert wide_tables({"wide": np.zeros((3, 8)), "narrow": np.zeros((3, 7))}, ["wide", "narrow", "none"]) == ["wide"]
 
 
 def test_both_loaders_read_it_and_answer_nearly_the_same(saved, small, fruit_corpus):
@@ -119,3 +118,9 @@ def test_other_networks_are_refused(fruit_corpus, tmp_path):
     zoo.make("dan", max_epochs=1, vector_size=8, vectors=None, random_state=0).fit(*fruit_corpus).save(tmp_path / "dan")
     with pytest.raises(StoreError, match="the model is a 'dan'"):
         export_int8(tmp_path / "dan", tmp_path / "small")
+
+
+def test_narrow_tables_stay_as_they_are(fitted_flat, tmp_path):
+    fitted_flat.save(tmp_path / "model")
+    assert load_file(tmp_path / "model" / "model.safetensors")["potentials.potential"].shape[1] == 1
+    assert export_int8(tmp_path / "model", tmp_path / "small") == ["vectors"]

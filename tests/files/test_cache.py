@@ -3,8 +3,7 @@ import stat
 
 import numpy as np
 
-from mpad.files.cache import cache_folder, make_private
-from mpad.files.row_cache import RowCache
+from mpad.files.cache import RowCache, cache_folder, make_private
 from mpad.training.stream_options import StreamOptions
 
 
@@ -17,7 +16,7 @@ def test_only_the_owner_looks_into_the_cache(tmp_path, monkeypatch):
     os.umask(0o022)
     (tmp_path / "mpad").mkdir(mode=0o755)  # as earlier versions made it
     rows = RowCache(cache_folder() / "states", 4)
-    rows.put([b"k" * 32], [np.zeros((3, 4))])
+    rows.put(["k" * 32], [np.zeros((3, 4))])
     assert mode(tmp_path / "mpad") == mode(tmp_path / "mpad" / "states") == 0o700
     assert all(mode(file) == 0o600 for file in (tmp_path / "mpad" / "states").iterdir())
     make_private(tmp_path / "elsewhere")

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from mpad.errors import InputError
-from mpad.files.settings import as_settings
+from mpad.files.safe_json import as_settings
 
 
 @dataclass(frozen=True)

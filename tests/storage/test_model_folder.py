@@ -15,8 +15,7 @@ from mpad import MPADClassifier
 from mpad import inference as runtime
 from mpad.errors import DamagedModel, InputError, MissingModelFile, MPADError, StoreError
 from mpad.paper import zoo
-from mpad.storage.checksums import digest
-from mpad.storage.model_folder import check_destination
+from mpad.storage.model_folder import check_destination, digest
 from mpad.storage.model_formats import FORMAT
 
 PROBES = ["an apple a day", "the hammer and the saw", "", "unseen words here. Two sentences!"]

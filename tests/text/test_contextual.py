@@ -88,7 +88,7 @@ def test_states_are_kept_on_disk(transformer, monkeypatch, tmp_path):
     texts = [f"saw {k} apples" for k in range(40)]
     spans = [KimTokenizer().spans(text) for text in texts]
     first = transformer.word_states(texts, spans)
-    assert len(list((tmp_path / "cache" / "mpad" / "states").rglob("*.keys.npy"))) == 1
+    assert len(list((tmp_path / "cache" / "mpad" / "states").rglob("*.safetensors"))) == 1
     passed = []
 
     def watched(self, pieces):
@@ -104,7 +104,7 @@ def test_states_are_kept_on_disk(transformer, monkeypatch, tmp_path):
 
 def test_few_texts_are_not_written(transformer, tmp_path):
     transformer.word_states(["saw"], [[(0, 3)]])
-    assert not list((tmp_path / "cache").rglob("*.npy"))
+    assert not list((tmp_path / "cache").rglob("*.safetensors"))
 
 
 def test_another_transformer_in_its_place_is_refused(transformer, tiny_transformer, tmp_path):
@@ -125,7 +125,7 @@ def test_what_is_missing_is_said(monkeypatch, tmp_path):
     with pytest.raises(InputError, match="features must be"):
         as_transformer(None)
     contextual._find_folder.cache_clear()
-    monkeypatch.setattr(contextual, "find_spec", lambda name: None)
+    monkeypatch.setattr(contextual, "installed_transformer", lambda: None)
     with pytest.raises(MissingExtra, match="pip install"):
         as_transformer("minilm")
     contextual._find_folder.cache_clear()

@@ -98,7 +98,7 @@ def test_what_auto_stands_for(monkeypatch):
     monkeypatch.setenv("MPAD_AUTO_VECTORS", "/some/model")
     assert auto_source() == "/some/model"
     monkeypatch.delenv("MPAD_AUTO_VECTORS")
-    monkeypatch.setattr(distilled, "_INSTALLED", ())
+    monkeypatch.setattr(distilled, "installed_transformer", lambda: None)
     assert auto_source() is None and "pip install" in distilled.missing_hint()
     monkeypatch.setenv("MPAD_AUTO_VECTORS", "none")
     assert distilled.missing_hint() is None

@@ -28,8 +28,12 @@ def text_groups(texts: Sequence[str]) -> Rows:
 
 def text_hashes(texts: Sequence[str]) -> NDArray[np.uint64]:
     """Return 64 bits per document; equal texts have the same. For corpora that are too large for `text_groups`."""
-    keys = (text_key(text).encode("utf-8", "surrogatepass") for text in texts)
-    return np.array([int.from_bytes(blake2b(key, digest_size=8).digest(), "little") for key in keys], np.uint64)
+    return np.array([_hash(text_key(text)) for text in texts], np.uint64)
+
+
+def _hash(text: str) -> int:
+    """Hash a text to 64 bits, the same in every process."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
     for number, own in enumerate(pairs):
         if not own:
             continue
-        hashed = np.fromiter((hash_pair(pair) for pair in own), np.uint64, len(own))
+        hashed = np.fromiter((_hash(" ".join(pair)) for pair in own), np.uint64, len(own))
         with np.errstate(over="ignore"):
             mixed = factors * hashed
             sketch = (mixed ^ (mixed >> np.uint64(29))).min(axis=1)
@@ -98,22 +102,13 @@ def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
         for band in range(_SKETCH // _BAND):
             place = band, sketch[band * _BAND : (band + 1) * _BAND].tobytes()
             other = first.setdefault(place, number)
-            if match is None and other != number and _jaccard(own, pairs[other]) >= _NEAR:
+            if match is None and other != number and len(own & pairs[other]) / len(own | pairs[other]) >= _NEAR:
                 match = other
         if match is not None and keys[match] != keys[number]:
             near.append((number, match))
     return near
 
 
-def hash_pair(pair: tuple[str, str]) -> int:
-    """Hash a pair of words to 64 bits, the same in every process."""
-    return int.from_bytes(blake2b(" ".join(pair).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
 def _word_pairs(text: str) -> frozenset[tuple[str, str]]:
     words = _NOT_WORDS.sub(" ", text.casefold()).split()
     return frozenset(zip(words, words[1:], strict=False)) if len(words) > 3 else frozenset()
-
-
-def _jaccard(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) -> float:
-    return len(one & other) / max(len(one | other), 1)

@@ -119,7 +119,7 @@ def _are_measurements(classes: Sequence[str]) -> bool:
 
 
 def _lost_letters(texts: Sequence[str]) -> float:
-    sample = [text for text in texts[:: max(1, len(texts) // _SAMPLE)]]
+    sample = texts[:: max(1, len(texts) // _SAMPLE)]
     letters = sum(character.isalpha() for text in sample for character in text[:2000])
     lost = sum(c.isalpha() and not c.isascii() for text in sample if not text.isascii() for c in text[:2000])
     return lost / max(letters, 1)

@@ -82,12 +82,9 @@ class Labels:
         """Turn logits into labels: the most likely class, or every label above its threshold."""
         _check_finite(logits)
         if self.multilabel:
-            return (logits > self._least_logits).astype(np.int64)
+            least = 0.0 if self.thresholds is None else np.log(self.thresholds / (1 - self.thresholds))
+            return np.asarray(logits > least, np.int64)
         return np.asarray(self.classes[logits.argmax(axis=1)])
-
-    @property
-    def _least_logits(self) -> NDArray[np.float64] | float:
-        return 0.0 if self.thresholds is None else np.log(self.thresholds / (1 - self.thresholds))
 
     def apply_thresholds(self, probabilities: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which labels exceed their thresholds: (n, n_classes)."""
@@ -121,14 +118,13 @@ class Labels:
             unknown = set(class_weight) - set(self.classes.tolist())
             if unknown:
                 raise InputError(f"class_weight names labels that y does not have: {sorted(map(str, unknown))}")
-        elif class_weight != "balanced":
+            by_class = np.array([class_weight.get(label, 1.0) for label in self.classes.tolist()])
+        elif class_weight == "balanced":
+            by_class = len(encoded) / (len(self) * np.bincount(encoded, minlength=len(self)))  # as scikit-learn does
+        else:
             raise InputError(
                 f"class_weight must be 'balanced', a dict from label to weight, or None, not {class_weight!r}"
             )
-        if isinstance(class_weight, Mapping):
-            by_class = np.array([class_weight.get(label, 1.0) for label in self.classes.tolist()])
-        else:
-            by_class = len(encoded) / (len(self) * np.bincount(encoded, minlength=len(self)))  # as scikit-learn does
         return np.asarray(by_class[encoded], np.float32)
 
     def to_json(self) -> dict[str, Any]:

@@ -5,29 +5,18 @@ folder of text files per class, and several files by a pattern such as `reviews-
 many: a JSON list, a cell with a separator, or a column of 0 and 1 per label.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
-from mpad.data.tables import Absent, Table, kind_of, open_table
+from mpad.data.tables import LABEL_NAMES, TEXT_NAMES, Absent, Table, kind_of, open_table
 from mpad.errors import DataFileError
 from mpad.files.archives import read_unpacked
 from mpad.files.encoding import decode
 
-# The web app (static/csv.js) has the same lists. The first name of each takes precedence over all others.
-TEXT_NAMES = (
-    *("text", "document", "sentence", "review", "content", "body", "comment", "tweet", "message", "description"),
-    *("abstract", "article", "post", "question", "utterance", "headline", "snippet", "review_text", "review_body"),
-)
-LABEL_NAMES = (
-    *("label", "labels", "class", "category", "target", "y", "sentiment", "tags", "stars", "rating", "score", "topic"),
-    *("intent", "polarity", "emotion", "kind"),
-)
 ID_NAMES = ("id", "doc_id", "document_id", "tweet_id", "uid")
-KNOWN_NAMES = (*TEXT_NAMES, *LABEL_NAMES)
-Column = Sequence[Any]
 Files = str | Path | Sequence[str | Path]  # a file, a folder or a pattern, or several of these
 _ON, _OFF = frozenset({"1", "true", "yes", "x", "1.0"}), frozenset({"0", "false", "no", "", "0.0"})
 
@@ -41,10 +30,10 @@ class ReadColumns:
     unused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        label = f", label from {_quote_names(self.labels)}" if self.labels else ""
-        return f"text from {_quote_names([self.text or ''])}{label}" + (
-            f"; not used: {_join_names(self.unused)}" if self.unused else ""
-        )
+        labels = ", ".join(f"'{name[:60]}'" for name in self.labels[:20])
+        label = f", label from {labels}" if labels else ""
+        unused = f"; not used: {_join_names(self.unused)}" if self.unused else ""
+        return f"text from '{(self.text or '')[:60]}'{label}{unused}"
 
 
 @dataclass(frozen=True)
@@ -99,27 +88,18 @@ def read_documents(
         raise DataFileError(
             f"{path}: plain text has no labels; expected .csv, .tsv, .jsonl, .parquet or a folder of class folders"
         )
-    named = [label] if isinstance(label, str) else list(label or [])
-    table = open_table(path, [name for name in (text, *named) if name is not None], KNOWN_NAMES)
+    table = open_table(path, [text, *as_names(label)])
     if not table.names:
         return Documents([], [] if need_labels else None)
-    text_at = find_text_column(table, text, remembered)
-    labels_at = find_label_columns(table, named, need_labels, text_at, remembered)
-    texts: list[str] = []
-    labels, ids = [], list[str]()
+    text_at, labels_at = find_columns(table, text, label, need_labels, remembered)
     free = [at for at in range(len(table.names)) if at not in (text_at, *labels_at)]
     id_at = next((at for at in free if table.names[at].lower() in ID_NAMES), None)
-    for number, row in table.rows:
-        if unlabelled is not None and len(labels_at) == 1 and separator is None and _is_missing(row[labels_at[0]]):
-            unlabelled.append(f"{table.place} {number}")
-            continue
-        texts.append(read_text(table, number, row[text_at], text_at))
-        if labels_at:
-            labels.append(read_label(table, number, row, labels_at, separator))
-        if id_at is not None:
-            ids.append(str(row[id_at]))
-    chosen = _describe_columns(table, text_at, labels_at)
-    shown = None if kind_of(path) == ".txt" else chosen
+    texts, labels, ids = list[str](), [], list[str]()
+    for one, own, row in read_examples(table, text_at, labels_at, separator, unlabelled):
+        texts.append(one)
+        labels.append(own)
+        ids.append("" if id_at is None else str(row[id_at]))
+    shown = None if kind_of(path) == ".txt" else _describe_columns(table, text_at, labels_at)
     return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids)
 
 
@@ -129,7 +109,7 @@ def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | No
     if len(files) > 1 or files[0].is_dir():
         texts = read_documents(path, text, need_labels=False, remembered=remembered).texts
         return Rows(["text"], [[one] for one in texts])
-    table = open_table(files[0], [] if text is None else [text], KNOWN_NAMES)
+    table = open_table(files[0], [text])
     if not table.names:
         return Rows(["text"], [])
     text_at = find_text_column(table, text, remembered)
@@ -152,12 +132,10 @@ def choose_columns(
     file = matching_files(path)[0]
     if file.is_dir() or kind_of(file) == ".txt":
         return None
-    named = [label] if isinstance(label, str) else list(label or [])
-    table = open_table(file, [name for name in (text, *named) if name is not None], KNOWN_NAMES, streamed=True)
+    table = open_table(file, [text, *as_names(label)], streamed=True)
     if not table.names:
         return None
-    text_at = find_text_column(table, text, remembered)
-    return _describe_columns(table, text_at, find_label_columns(table, named, need_labels, text_at, remembered))
+    return _describe_columns(table, *find_columns(table, text, label, need_labels, remembered))
 
 
 def _describe_columns(table: Table, text_at: int, labels_at: Sequence[int]) -> ReadColumns:
@@ -190,11 +168,28 @@ def matching_files(path: Files) -> list[Path]:
 # ── Columns ──
 
 
+def as_names(label: str | Sequence[str] | None) -> list[str]:
+    """Return the names of the label columns that the user named."""
+    return [label] if isinstance(label, str) else list(label or [])
+
+
+def find_columns(
+    table: Table,
+    text: str | None,
+    label: str | Sequence[str] | None,
+    need_labels: bool = True,
+    remembered: ReadColumns | None = None,
+) -> tuple[int, list[int]]:
+    """Return the places of the text column and of the label columns; of no labels if none are needed and there."""
+    text_at = find_text_column(table, text, remembered)
+    return text_at, _find_label_columns(table, as_names(label), need_labels, text_at, remembered)
+
+
 def find_text_column(table: Table, name: str | None, remembered: ReadColumns | None = None) -> int:
     """Return the place of the text column: the one of that name, the remembered one, or one with a common name."""
     if name is None and remembered is not None and remembered.text in table.names:
         name = remembered.text
-    at = _find_column(table, name, TEXT_NAMES, "--text")
+    at = _guess_column(table, TEXT_NAMES, "--text") if name is None else _named_column(table, name, "--text")
     if at is None:
         raise DataFileError(
             f"{table.path}: no column of text among {_join_names(table.names)}; name it with --text (text=... in "
@@ -208,59 +203,55 @@ def find_text_column(table: Table, name: str | None, remembered: ReadColumns | N
     return at
 
 
-def find_label_columns(
-    table: Table, named: Sequence[str], needed: bool, text_at: int, remembered: ReadColumns | None = None
+def _find_label_columns(
+    table: Table, named: Sequence[str], needed: bool, text_at: int, remembered: ReadColumns | None
 ) -> list[int]:
-    """Return the places of the label columns; empty if there is none and none is needed."""
-    if not named and remembered is not None and remembered.labels and set(remembered.labels) <= set(table.names):
+    if not named and remembered is not None and set(remembered.labels) <= set(table.names):
         named = remembered.labels
-    if len(named) > 1:
-        places = [_find_column(table, name, (), "--label") for name in named]
-        return [at for at in places if at is not None]
-    at = _find_column(table, named[0] if named else None, LABEL_NAMES, "--label" if needed else None, text_at)
-    if at is None and needed:
+    places = [_named_column(table, name, "--label") for name in named]
+    if not named:
+        at = _guess_column(table, LABEL_NAMES, "--label" if needed else None, text_at)
+        places = [] if at is None else [at]
+    if not needed:
+        return [] if places == [text_at] else places
+    if not places:
         listed = _join_names(table.names)
         raise DataFileError(
             f"{table.path}: no column of labels among {listed}; name it with --label (label=... in Python)"
         )
-    if at == text_at and needed:
+    if places == [text_at]:
         raise DataFileError(
             f"{table.path}: column '{table.names[text_at]}' cannot be both text and label; name them apart"
         )
-    return [] if at is None or (at == text_at and not needed) else [at]
+    return places
 
 
-def _find_column(
-    table: Table, name: str | None, guesses: Sequence[str], option: str | None, other: int | None = None
-) -> int | None:
-    """Return the place of a column by its name, or the only one with a common name; `other` is read already."""
+def _named_column(table: Table, name: str, option: str) -> int:
+    """Return the place of the column of that name."""
     path, names = table.path, table.names
-    if name is not None:
-        if name not in names:
-            raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_join_names(names)})")
-        result = name
-    else:
-        lowered = [one.lower() for one in names]
-        places = [lowered.index(guess) for guess in guesses if guess in lowered]
-        places = [at for at in places if at != other] or places
-        if not places:
+    if name not in names:
+        raise DataFileError(f"{path}: no column '{name}' for {option} (there are: {_join_names(names)})")
+    if names.count(name) > 1:
+        raise DataFileError(f"{path}: {names.count(name)} columns are named '{name}'; rename all but one")
+    return names.index(name)
+
+
+def _guess_column(table: Table, guesses: Sequence[str], option: str | None, other: int | None = None) -> int | None:
+    """Return the place of the column with a common name, except `other`; None if none, or several and no `option`."""
+    lowered = [one.lower() for one in table.names]
+    places = [lowered.index(guess) for guess in guesses if guess in lowered]
+    places = [at for at in places if at != other] or places
+    if not places:
+        return None
+    if len(places) > 1 and lowered[places[0]] != guesses[0]:
+        if option is None:
             return None
-        if len(places) > 1 and lowered[places[0]] != guesses[0]:
-            if option is None:
-                return None
-            what = option.removeprefix("--")
-            raise DataFileError(
-                f"{path}: several columns could be the {what}: {_join_names([names[at] for at in places])}; "
-                f"name one with {option} ({what}=... in Python)"
-            )
-        result = names[places[0]]
-    if names.count(result) > 1:
-        raise DataFileError(f"{path}: {names.count(result)} columns are named '{result}'; rename all but one")
-    return names.index(result)
-
-
-def _quote_names(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name[:60]}'" for name in names[:20])
+        what = option.removeprefix("--")
+        raise DataFileError(
+            f"{table.path}: several columns could be the {what}: {_join_names([table.names[at] for at in places])}; "
+            f"name one with {option} ({what}=... in Python)"
+        )
+    return _named_column(table, table.names[places[0]], option or "")
 
 
 def _join_names(names: Sequence[str]) -> str:
@@ -271,11 +262,30 @@ def _join_names(names: Sequence[str]) -> str:
 # ── Cells ──
 
 
+def read_examples(
+    table: Table,
+    text_at: int,
+    labels_at: Sequence[int],
+    separator: str | None,
+    unlabelled: list[str] | None = None,
+) -> Iterator[tuple[str, Any, Sequence[Any]]]:
+    """Yield the text of each row, its label, list of labels or None, and the row.
+
+    A row without its label is left out if a list `unlabelled` is given, and its place added to that.
+    """
+    leave_out = unlabelled is not None and len(labels_at) == 1 and separator is None
+    for number, row in table.rows:
+        if leave_out and _is_missing(row[labels_at[0]]):
+            unlabelled.append(f"{table.place} {number}")  # type: ignore[union-attr]
+            continue
+        text = read_text(table, number, row[text_at], text_at)
+        yield text, _read_label(table, number, row, labels_at, separator) if labels_at else None, row
+
+
 def read_text(table: Table, number: int, cell: Any, at: int) -> str:
     """Return the text in a cell."""
     where = f"{table.path}, {table.place} {number}"
-    if isinstance(cell, Absent):
-        raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_join_names(cell.keys)})")
+    _check_present(where, table.names[at], cell)
     if cell is None and table.place == "row":
         return ""
     if not isinstance(cell, str):
@@ -285,12 +295,10 @@ def read_text(table: Table, number: int, cell: Any, at: int) -> str:
     return cell
 
 
-def read_label(table: Table, number: int, row: Sequence[Any], places: Sequence[int], separator: str | None) -> Any:
-    """Return the label of a row, or its list of labels."""
+def _read_label(table: Table, number: int, row: Sequence[Any], places: Sequence[int], separator: str | None) -> Any:
     where = f"{table.path}, {table.place} {number}"
     for at in places:
-        if isinstance(row[at], Absent):
-            raise DataFileError(f"{where}: no '{table.names[at]}' in this object (it has: {_join_names(row[at].keys)})")
+        _check_present(where, table.names[at], row[at])
     if len(places) > 1:
         return [table.names[at] for at in places if _is_on(where, table.names[at], row[at])]
     cell = row[places[0]]
@@ -299,6 +307,11 @@ def read_label(table: Table, number: int, row: Sequence[Any], places: Sequence[i
     if separator is not None:
         return [part.strip() for part in str("" if cell is None else cell).split(separator) if part.strip()]
     return _check_label(where, cell)
+
+
+def _check_present(where: str, name: str, cell: Any) -> None:
+    if isinstance(cell, Absent):
+        raise DataFileError(f"{where}: no '{name}' in this object (it has: {_join_names(cell.keys)})")
 
 
 def _is_on(where: str, name: str, cell: Any) -> bool:

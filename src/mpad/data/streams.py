@@ -8,20 +8,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from mpad.data.readers import (
-    KNOWN_NAMES,
-    Column,
-    Files,
-    find_label_columns,
-    find_text_column,
-    matching_files,
-    read_label,
-    read_text,
-)
+from mpad.data.readers import Files, as_names, find_columns, matching_files, read_examples
 from mpad.data.tables import Table, kind_of, open_parquet, open_table, read_parquet
 from mpad.errors import DataFileError
 
@@ -70,32 +62,19 @@ class Piece:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the piece's documents, in order."""
-        table = self._table()
-        columns, named = self.columns, self.columns.label
-        wanted = [named] if isinstance(named, str) else list(named or ())
-        text_at = find_text_column(table, columns.text)
-        labels_at = find_label_columns(table, wanted, columns.need_labels, text_at)
-        texts: list[str] = []
-        labels: list[Any] = []
-        for number, row in table.rows:
-            texts.append(read_text(table, number, row[text_at], text_at))
-            if labels_at:
-                labels.append(read_label(table, number, row, labels_at, columns.separator))
-            if len(texts) == CHUNK:
-                yield Chunk(texts, labels)
-                texts, labels = [], []
-        if texts:
-            yield Chunk(texts, labels)
+        table, columns = self._table(), self.columns
+        text_at, labels_at = find_columns(table, columns.text, columns.label, columns.need_labels)
+        examples = read_examples(table, text_at, labels_at, columns.separator)
+        while chunk := list(islice(examples, CHUNK)):
+            texts, labels = [text for text, _, _ in chunk], [label for _, label, _ in chunk]
+            yield Chunk(texts, labels if labels_at else [])
 
     def _table(self) -> Table:
         if not isinstance(self.source, Path):
             return _dataset_rows(self.source, self.part)
         if self.part is not None:
             return read_parquet(self.source, range(*self.part))
-        label = self.columns.label
-        labels = [label] if isinstance(label, str) else list(label or ())
-        wanted = [name for name in (self.columns.text, *labels) if name is not None]
-        return open_table(self.source, wanted, KNOWN_NAMES, streamed=True)
+        return open_table(self.source, [self.columns.text, *as_names(self.columns.label)], streamed=True)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -154,30 +133,21 @@ def _dataset_rows(dataset: Any, part: tuple[int, int] | None) -> Table:
     own = dataset.shard(num_shards=shards, index=number, contiguous=True).with_format(None)
     features = own.features or {}
     names = list(own.column_names or next(iter(own), {}))  # without metadata, the keys of the first row
-    named = {name: _class_names(features.get(name)) for name in names}
+    kinds = [getattr(features.get(name), "feature", features.get(name)) for name in names]  # of the cells, or in lists
+    classes = [getattr(kind, "names", None) for kind in kinds]
 
-    def rows() -> Iterator[tuple[int, Sequence[Any]]]:
-        at = 0
+    def rows() -> Iterator[Sequence[Any]]:
         for batch in own.iter(batch_size=CHUNK):
-            for row in zip(*[_name_classes(batch[name], named.get(name)) for name in names], strict=True):
-                at += 1
-                yield at, row
+            columns = zip(names, classes, strict=True)
+            yield from zip(*[_name_classes(batch[name], known) for name, known in columns], strict=True)
 
-    return Table(Path("dataset"), names, rows(), "row")
-
-
-def _class_names(feature: Any) -> list[str] | None:
-    """Return the class names of a Hugging Face feature, or of lists of it; None if it has none."""
-    names: list[str] | None = getattr(getattr(feature, "feature", feature), "names", None)
-    return names
+    return Table(Path("dataset"), names, enumerate(rows(), start=1), "row")
 
 
-def _name_classes(column: Column, names: list[str] | None) -> Column:
-    """Replace class numbers of a Hugging Face dataset by class names; −1 means no label."""
+def _name_classes(cells: Any, names: list[str] | None) -> Any:
+    """Replace class numbers of a Hugging Face dataset by class names, also in lists; −1 means no label."""
     if names is None:
-        return column
-    return [_name_classes(cell, names) if isinstance(cell, list) else _name_class(cell, names) for cell in column]
-
-
-def _name_class(cell: Any, names: list[str]) -> Any:
-    return cell if not isinstance(cell, int) else names[cell] if cell >= 0 else None
+        return cells
+    if isinstance(cells, list):
+        return [_name_classes(cell, names) for cell in cells]
+    return cells if not isinstance(cells, int) else names[cells] if cells >= 0 else None

@@ -30,6 +30,15 @@ from mpad.files.archives import (
 from mpad.files.encoding import decode, decoded_lines
 from mpad.files.safe_json import parse_json
 
+# The web app (static/csv.js) has the same lists. The first name of each takes precedence over all others.
+TEXT_NAMES = (
+    *("text", "document", "sentence", "review", "content", "body", "comment", "tweet", "message", "description"),
+    *("abstract", "article", "post", "question", "utterance", "headline", "snippet", "review_text", "review_body"),
+)
+LABEL_NAMES = (
+    *("label", "labels", "class", "category", "target", "y", "sentiment", "tags", "stars", "rating", "score", "topic"),
+    *("intent", "polarity", "emotion", "kind"),
+)
 KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".txt")
 _DELIMITERS = (",", ";", "\t", "|")
 _EXCEL_ROWS = 1 << 20
@@ -56,8 +65,8 @@ class Table:
     types: Mapping[str, str] = field(default_factory=dict)  # type of each column, if the file has them
 
 
-def open_table(path: Path, wanted: Sequence[str], known: Sequence[str], streamed: bool = False) -> Table:
-    """Open a file; `wanted` are columns that the user named, `known` are common column names.
+def open_table(path: Path, wanted: Sequence[str | None], streamed: bool = False) -> Table:
+    """Open a file; `wanted` are the columns that the user named, None for those that are guessed.
 
     With `streamed`, memory does not grow with the file if its format can be read line by line; errors further down are
     then raised when their row is reached.
@@ -72,12 +81,14 @@ def open_table(path: Path, wanted: Sequence[str], known: Sequence[str], streamed
     delimited = literal or kind == ".csv"
     lines = _read_lines(path, "" if delimited else "\n", streamed and kind != ".json")
     if kind == ".txt":
-        return Table(path, ["text"], ((line, [text]) for line, text in enumerate(map(_strip_newline, lines), 1)))
+        texts = ([line.removesuffix("\n").removesuffix("\r")] for line in lines)
+        return Table(path, ["text"], enumerate(texts, start=1))
     if not delimited:
         return _read_json(path, lines)
     header = next(lines, "")
-    delimiter = "\t" if literal else _guess_delimiter(header, wanted, known)
-    return _read_delimited(path, chain([header], lines), delimiter, literal, headless=not wanted, known=known)
+    named = [name for name in wanted if name is not None]
+    delimiter = "\t" if literal else _guess_delimiter(header, named)
+    return _read_delimited(path, chain([header], lines), delimiter, literal, headless=not named)
 
 
 def _read_lines(path: Path, newline: str, streamed: bool) -> Iterator[str]:
@@ -90,10 +101,6 @@ def _read_lines(path: Path, newline: str, streamed: bool) -> Iterator[str]:
             yield from decoded_lines(str(path), open_stream(path), newline)
 
     return stream_lines()
-
-
-def _strip_newline(line: str) -> str:
-    return line.removesuffix("\n").removesuffix("\r")
 
 
 def kind_of(path: Path) -> str:
@@ -112,12 +119,12 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def has_names(names: Sequence[str], known: Sequence[str]) -> bool:
+def _has_names(names: Sequence[str]) -> bool:
     """Return whether a line has a common column name."""
-    return any(name.lower() in known for name in names)
+    return any(name.lower() in TEXT_NAMES + LABEL_NAMES for name in names)
 
 
-def _guess_delimiter(header: str, wanted: Sequence[str], known: Sequence[str]) -> str:
+def _guess_delimiter(header: str, wanted: Sequence[str]) -> str:
     """Guess the delimiter of a CSV file from its header: the one that gives known names, else the most fields."""
     header = header.rstrip("\r\n")
     fields = {}
@@ -127,14 +134,12 @@ def _guess_delimiter(header: str, wanted: Sequence[str], known: Sequence[str]) -
         except csv.Error:
             continue
     for delimiter, names in fields.items():
-        if all(name in names for name in wanted) and (wanted or has_names(names, known)) and len(names) > 1:
+        if all(name in names for name in wanted) and (wanted or _has_names(names)) and len(names) > 1:
             return delimiter
     return max(fields, key=lambda delimiter: len(fields[delimiter]), default=",")
 
 
-def _read_delimited(
-    path: Path, lines: Iterable[str], delimiter: str, literal: bool, headless: bool, known: Sequence[str]
-) -> Table:
+def _read_delimited(path: Path, lines: Iterable[str], delimiter: str, literal: bool, headless: bool) -> Table:
     quoting: Literal[0, 3] = csv.QUOTE_NONE if literal else csv.QUOTE_MINIMAL
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     rows = _number_rows(path, reader)
@@ -142,7 +147,7 @@ def _read_delimited(
     if not first[1]:
         raise DataFileError(f"{path}: the file is empty; expected a line of column names, then a document per line")
     names = [name.strip() for name in first[1]]
-    if headless and literal and len(names) == 2 and not has_names(names, known):
+    if headless and literal and len(names) == 2 and not _has_names(names):
         names, rows = ["label", "text"], chain([first], rows)  # label<TAB>text, common in published corpora
 
     def checked() -> Iterator[tuple[int, Sequence[Any]]]:
@@ -159,31 +164,28 @@ def _read_delimited(
     return Table(path, names, checked())
 
 
-def _number_rows(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+def _number_rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
     line = 1
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataFileError(f"{path}, line {line}: {error}") from None
-        yield line, row
-        line = reader.line_num + 1  # type: ignore[attr-defined]
+    try:
+        for row in reader:
+            yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataFileError(f"{path}, line {line}: {error}") from None
 
 
 def _read_json(path: Path, lines: Iterator[str]) -> Table:
     """Read JSON lines, or one array of objects; the first object names the columns."""
-    blank = 0
-    for first_line in lines:
-        if first_line.strip():
-            break
-        blank += 1
-    else:
+    filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    first_line = next(filled, None)
+    if first_line is None:
         return Table(path, [], iter(()))
-    lines = chain([first_line], lines)
-    place = "item" if first_line.lstrip().startswith("[") else "line"
-    values = _parse_array(path, "".join(lines)) if place == "item" else _parse_lines(path, lines, blank + 1)
+    values: Iterable[tuple[int, Any]]
+    if first_line[1].lstrip().startswith("["):
+        content, place = first_line[1] + "".join(lines), "item"
+        values = enumerate(parse_json(content, lambda reason: DataFileError(f"{path}: not JSON: {reason}")), start=1)
+    else:
+        values, place = _parse_lines(path, chain([first_line], filled)), "line"
     records = _check_objects(path, values, place)
     first = next(records, None)
     if first is None:
@@ -196,6 +198,12 @@ def _read_json(path: Path, lines: Iterator[str]) -> Table:
     return Table(path, names, rows, place)
 
 
+def _parse_lines(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    for number, line in lines:
+        wrong = f"{path}, line {number}: not JSON: "
+        yield number, parse_json(line.removesuffix("\n"), lambda reason, wrong=wrong: DataFileError(wrong + reason))  # type: ignore[misc]
+
+
 def _check_objects(path: Path, values: Iterable[tuple[int, Any]], place: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, record in values:
         if not isinstance(record, dict):
@@ -204,17 +212,6 @@ def _check_objects(path: Path, values: Iterable[tuple[int, Any]], place: str) ->
                 "JSON lines hold one object per line"
             )
         yield number, record
-
-
-def _parse_lines(path: Path, lines: Iterable[str], start: int) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(lines, start=start):
-        if line.strip():
-            wrong = f"{path}, line {number}: not JSON: "
-            yield number, parse_json(line.removesuffix("\n"), lambda reason, wrong=wrong: DataFileError(wrong + reason))  # type: ignore[misc]
-
-
-def _parse_array(path: Path, content: str) -> Iterable[tuple[int, Any]]:
-    return enumerate(parse_json(content, lambda reason: DataFileError(f"{path}: not JSON: {reason}")), start=1)
 
 
 def read_parquet(path: Path, row_groups: range | None = None) -> Table:

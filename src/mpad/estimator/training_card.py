@@ -12,7 +12,7 @@ from mpad.data.labels import Labels
 from mpad.estimator.held_out_scores import HeldOutScores
 from mpad.extras import require
 from mpad.inference.pipeline import Pipeline
-from mpad.storage.model_card import model_card
+from mpad.storage.model_folder import model_card
 from mpad.training.loop import History
 from mpad.training.progress import EpochReport
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import f1_score
 
 from mpad import inference
-from mpad.data.labels import Labels, as_labels, as_lists
+from mpad.data.labels import Labels, as_lists
 from mpad.export.onnx_folder import MODEL, onnx_inputs
 from mpad.extras import require
 from mpad.text.tokenizer import Tokenizer
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,12 +25,12 @@ class Checked:
     speed: float  # documents per second, from text, after a first pass
     measure: str  # what the quality is
     quality: float
-    probabilities: Doubles  # (documents, classes)
-    answers: NDArray[Any]
+    probabilities: NDArray[np.float64]  # (documents, classes)
+    predicted: NDArray[Any]
 
     def differs_from(self, other: "Checked") -> tuple[float, int]:
         """Return the largest difference of a probability, and the number of documents with another prediction."""
-        differs = (self.answers != other.answers).reshape(len(self.answers), -1).any(axis=1)
+        differs = (self.predicted != other.predicted).reshape(len(self.predicted), -1).any(axis=1)
         return float(np.abs(self.probabilities - other.probabilities).max(initial=0)), int(differs.sum())
 
 
@@ -51,8 +50,8 @@ def check_onnx(
     session = require("onnxruntime", extra="onnx").InferenceSession(str(out / MODEL))
     names = [one.name for one in session.get_inputs()]
 
-    def logits(given: Sequence[str]) -> NDArray[np.float32]:
-        arrays = [onnx_inputs(packed) for packed in pipeline.packs(given)]
+    def logits(documents: Sequence[str]) -> NDArray[np.float32]:
+        arrays = [onnx_inputs(packed) for packed in pipeline.packs(documents)]
         return np.concatenate([session.run(["logits"], {name: one[name] for name in names})[0] for one in arrays])
 
     return _checked(out, pipeline.labels, logits, texts, labels)
@@ -61,21 +60,20 @@ def check_onnx(
 def _checked(
     folder: Path,
     labels: Labels,
-    answer: Callable[[Sequence[str]], NDArray[np.float32]],
+    compute: Callable[[Sequence[str]], NDArray[np.float32]],
     texts: Sequence[str],
     truth: Sequence[Any],
 ) -> Checked:
-    answer(texts)
+    compute(texts)
     start = perf_counter()
-    logits = answer(texts)
+    logits = compute(texts)
     seconds = perf_counter() - start
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-    answers = labels.decide(logits)
+    predicted = labels.decide(logits)
     if labels.multilabel:
-        wanted = labels.encode(as_labels(as_lists(truth))) > 0.5
-        both, given = (wanted & (answers > 0)).sum(), wanted.sum() + answers.sum()
-        measure, quality = "micro-F1", float(2 * both / max(given, 1))
+        expected = labels.as_predicted(as_lists(truth))
+        measure, quality = "micro-F1", float(f1_score(expected, predicted, average="micro", zero_division=0))
     else:
         measure = "accuracy"
-        quality = float(np.mean([str(one) == str(two) for one, two in zip(answers.tolist(), truth, strict=True)]))
-    return Checked(round(size, 3), len(texts) / seconds, measure, quality, labels.probabilities(logits), answers)
+        quality = float(np.mean([str(one) == str(two) for one, two in zip(predicted.tolist(), truth, strict=True)]))
+    return Checked(round(size, 3), len(texts) / seconds, measure, quality, labels.probabilities(logits), predicted)

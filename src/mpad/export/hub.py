@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +20,22 @@ _MEASURED = {
 
 
 def upload(folder: Path, repo_id: str, private: bool | None, token: str | None, message: str | None) -> str:
-    """Write a card into a model folder and upload it; the address of the repository."""
+    """Write a card into a model folder and upload it; return the address of the repository."""
     if not _REPOSITORY.fullmatch(repo_id):
         raise InputError(f"{repo_id[:100]!r} is no name of a repository; expected one such as 'name/model'")
     hub = require("huggingface_hub", extra="hub")
     (folder / CARD).write_text(open_model(folder, lambda files: card(files, repo_id)), encoding="utf-8")
-    api, said = hub.HfApi(token=token), message or "Upload a model of mpad"
+    api = hub.HfApi(token=token)
     try:
         address = api.create_repo(repo_id, private=private, exist_ok=True)
-        api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=said)
+        api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=message or "Upload a model of mpad")
     except _errors() as error:
         raise StoreError(f"{repo_id}: cannot be uploaded: {_one_line(error)}") from None
     return str(address)
 
 
 def fetch(name: str | Path, revision: str | None, token: str | None, cache_dir: str | Path | None) -> Path:
-    """A model folder: the local one of that name, or a snapshot of the repository of that name."""
+    """Return a model folder: the local one of that name, or a snapshot of the repository of that name."""
     if Path(name).is_dir():
         return Path(name)
     if not isinstance(name, str) or not _REPOSITORY.fullmatch(name) or set(name) <= {".", "/"}:
@@ -52,66 +51,65 @@ def fetch(name: str | Path, revision: str | None, token: str | None, cache_dir: 
 
 
 def card(files: ModelFiles, repo_id: str) -> str:
-    """README.md of a repository: what the model is, how well it did on held-out documents, how to use it."""
+    """Return the README.md of a repository: what the model is, its held-out scores, how to use it."""
     labels, facts = files.labels(), files.card()
-    measured = {said: facts[name] for name, said in _MEASURED.items() if isinstance(facts.get(name), float)}
-    names = [_code(label) for label in labels.classes[:_MOST_CLASSES].tolist()]
-    more = len(labels) - len(names)
+    measured = {name: facts[key] for key, name in _MEASURED.items() if isinstance(facts.get(key), float)}
+    names = [f"`{_plain(label)}`" for label in labels.classes[:_MOST_CLASSES].tolist()]
+    more = f" and {len(labels) - len(names):,} more" if len(labels) > len(names) else ""
     kind = "labels, any number a document" if labels.multilabel else "classes, one a document"
-    lines = [
-        *_front_matter(repo_id, measured),
-        f"# {repo_id}",
-        "",
-        "A text classifier: documents as graphs of words, classified by passing messages over them "
-        f"(MPAD, AAAI 2020), beside a linear part where it has one. Made by mpad {_plain(files.config['mpad'])}.",
-        "",
-        "```python",
-        "from mpad import MPADClassifier",
-        "",
-        f'model = MPADClassifier.from_pretrained("{repo_id}")',
-        'print(model.predict(["a document"]), model.predict_proba(["a document"]))',
-        "```",
-        "",
-        f"{len(labels)} {kind}: {', '.join(names)}{f' and {more:,} more' if more else ''}.",
-        "",
-        *_training(facts, measured, labels.multilabel),
-    ]
-    return "\n".join(lines) + "\n"
+    return f"""\
+---
+library_name: mpad
+pipeline_tag: text-classification
+tags: [mpad, text-classification, graph-neural-network]
+{_model_index(repo_id, measured)}---
+
+# {repo_id}
+
+A text classifier: documents as graphs of words, classified by passing messages over them (MPAD, AAAI 2020), \
+beside a linear part where it has one. Made by mpad {_plain(files.config["mpad"])}.
+
+```python
+from mpad import MPADClassifier
+
+model = MPADClassifier.from_pretrained("{repo_id}")
+print(model.predict(["a document"]), model.predict_proba(["a document"]))
+```
+
+{len(labels)} {kind}: {", ".join(names)}{more}.
+
+{_training(facts, measured, labels.multilabel)}\
+The folder is data: loading it runs nothing that it holds, and refuses what does not hold together.
+"""
 
 
-def _front_matter(repo_id: str, measured: dict[str, float]) -> Iterator[str]:
-    """YAML that a repository is searched by; strings as JSON writes them, which YAML reads."""
-    yield from ["---", "library_name: mpad", "pipeline_tag: text-classification"]
-    yield "tags: [mpad, text-classification, graph-neural-network]"
+def _model_index(repo_id: str, measured: dict[str, float]) -> str:
+    """Return the scores as YAML that a repository is searched by: JSON, which YAML reads."""
     own = measured.get("this model")
-    if own is not None:
-        metric = {"type": "accuracy", "value": own, "name": "accuracy on held-out training documents"}
-        dataset = {"type": "held-out", "name": "held-out part of the training documents"}
-        result = {"task": {"type": "text-classification"}, "dataset": dataset, "metrics": [metric]}
-        yield f"model-index: {json.dumps([{'name': repo_id, 'results': [result]}])}"
-    yield from ["---", ""]
+    if own is None:
+        return ""
+    metric = {"type": "accuracy", "value": own, "name": "accuracy on held-out training documents"}
+    dataset = {"type": "held-out", "name": "held-out part of the training documents"}
+    result = {"task": {"type": "text-classification"}, "dataset": dataset, "metrics": [metric]}
+    return f"model-index: {json.dumps([{'name': repo_id, 'results': [result]}])}\n"
 
 
-def _training(facts: dict[str, Any], measured: dict[str, float], multilabel: bool) -> Iterator[str]:
+def _training(facts: dict[str, Any], measured: dict[str, float], multilabel: bool) -> str:
     documents, held = facts.get("documents"), facts.get("held_out")
+    text = ""
     if type(documents) is int:
         at = f" ({_plain(facts['trained'])})" if isinstance(facts.get("trained"), str) else ""
-        yield from [f"Trained on {documents:,} documents{at}.", ""]
+        text += f"Trained on {documents:,} documents{at}.\n\n"
     if measured:
         what = "share of right labels" if multilabel else "accuracy"
         where = f"{held:,} held-out documents" if type(held) is int else "held-out documents"
-        yield from [f"| on {where} of the training data | {what} |", "|---|---|"]
-        yield from (f"| {said} | {100 * value:.1f} % |" for said, value in measured.items())
-        yield ""
-    yield "The folder is data: loading it runs nothing that it holds, and refuses what does not hold together."
-
-
-def _code(label: object) -> str:
-    return f"`{_plain(label)}`"
+        rows = "".join(f"| {name} | {100 * value:.1f} % |\n" for name, value in measured.items())
+        text += f"| on {where} of the training data | {what} |\n|---|---|\n{rows}\n"
+    return text
 
 
 def _plain(value: object) -> str:
-    """Text of strangers on one line that no Markdown leads out of."""
+    """Return a stranger's text on one line, without characters that Markdown reads."""
     return re.sub(r"[`|<>\s]+", " ", str(value)).strip()[:80]
 
 
@@ -121,6 +119,6 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _one_line(error: Exception) -> str:
-    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    unanswered = type(error).__name__ in {"ConnectError", "ConnectTimeout", "ConnectionError"}
-    return f"{said}; is there a network?" if unanswered else said
+    line = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    unreachable = type(error).__name__ in {"ConnectError", "ConnectTimeout", "ConnectionError"}
+    return f"{line}; is there a network?" if unreachable else line

@@ -1,11 +1,18 @@
-"""A model folder → one whose large tables are of 8 bits; it is loaded like any other."""
+"""A model folder → one whose large tables are of 8 bits; it is loaded like any other.
+
+A row is stored as numbers from −127 to 127 and a scale, in a quarter or half of the space: x ≈ scale · n.
+"""
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.storage.int8 import quantize_tables, wide_tables
 from mpad.storage.model_folder import (
+    SCALES,
     TABLES,
     VOCABULARY,
     ModelFiles,
@@ -17,9 +24,12 @@ from mpad.storage.model_folder import (
 )
 from mpad.storage.model_formats import FORMAT
 
+_NARROWEST = 8  # columns; in narrower tables scales take more space than is saved
+_LARGEST = 127
+
 
 def export_int8(folder: str | Path, out: str | Path) -> list[str]:
-    """Write the model of a folder to another, its word vectors and other wide tables in 8 bits; their names."""
+    """Write the model of a folder to another with its wide tables in 8 bits; return the names of these tables."""
 
     def read(files: ModelFiles) -> list[str]:
         model = read_network(files)
@@ -29,12 +39,23 @@ def export_int8(folder: str | Path, out: str | Path) -> list[str]:
                 f"{folder}: its features come from a transformer: there are no word vectors to make smaller"
             )
         tensors = model.tensors(network.tensor_shapes())
-        model.potentials(dict(tensors))  # refuses those that do not hold together
-        tables = wide_tables(tensors, TABLES)
+        model.potentials(dict(tensors))  # raises if they are not of one model
+        tables = [name for name in TABLES if name in tensors and tensors[name].shape[1] >= _NARROWEST]
+        for name in tables:
+            tensors[name], tensors[name + SCALES] = quantize(tensors[name])
         config = {**files.config, "format": FORMAT, "network": asdict(network), "int8": tables}
         with new_folder(out, config) as fresh:
             write_json(fresh / VOCABULARY, list(model.vocabulary.words))
-            write_tensors(fresh, quantize_tables(tensors, tables))
+            write_tensors(fresh, tensors)
         return tables
 
     return open_model(folder, read)
+
+
+def quantize(table: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[Any]]:
+    """Return the 8-bit numbers of a table, and a scale per row, of the type of the table."""
+    exact = table.astype(np.float32)
+    scales = (np.abs(exact).max(axis=1, initial=0) / _LARGEST).astype(table.dtype)
+    divisor = np.maximum(scales.astype(np.float32), np.finfo(np.float32).tiny)  # any divisor serves a row of zeros
+    numbers = np.rint(exact / divisor[:, None]).clip(-_LARGEST, _LARGEST)
+    return numbers.astype(np.int8), scales

@@ -1,11 +1,11 @@
-"""A model folder → a folder that ONNX Runtime answers from, and whatever reads text for it.
+"""A model folder → a folder from which ONNX Runtime predicts, and the rules for reading text.
 
 model.onnx           the network and the linear part: graphs of words → logits and probabilities
 preprocessing.json   how text becomes graphs: tokenizer, unknown words, edges; the inputs; the classes
 vocabulary.json      the words, in the order of their ids
 
 A batch of documents is one graph with many components, as `graph.batch` makes it, so that any number of documents of
-any length fits. What is answered is what `inference.load` answers.
+any length fits. Predictions are those of `inference.load`.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -32,21 +32,21 @@ from mpad.text.tokenizer import (
     Tokenizer,
     UnicodeTokenizer,
 )
-from mpad.text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS, Vocabulary
+from mpad.text.vocabulary import CONTINUED, LONGEST_PIECED, SPARE_ROWS
 
 MODEL, RULES = "model.onnx", "preprocessing.json"
 NUMBERS = "model.onnx.data"  # the weights, where they are too large for model.onnx
 _FORMAT = 1
-_INPUTS = {
-    "words": "int64 (nodes,): word id of each node, distinct in its graph; a graph's nodes stand together",
-    "owner": "int64 (nodes,): graph of each node",
-    "source": "int64 (edges,): node where the edge starts",
-    "target": "int64 (edges,): node where it ends",
-    "weight": "float32 (edges,): co-occurrences that the edge stands for",
-    "graph_owner": "int64 (graphs,): document of each graph, rising from 0; a document has at least one",
-    "count": "float32 (nodes,): how often the word stands in its graph",
-    "piece": "int64 (pieces,): word id of each piece of a new word",
-    "piece_owner": "int64 (pieces,): which new word the piece is of; that word's id is it plus the number of words",
+INPUTS = {  # type, axis and meaning
+    "words": ("int64", "nodes", "word id of each node, distinct in its graph; a graph's nodes stand together"),
+    "owner": ("int64", "nodes", "graph of each node"),
+    "source": ("int64", "edges", "node where the edge starts"),
+    "target": ("int64", "edges", "node where it ends"),
+    "weight": ("float32", "edges", "co-occurrences that the edge stands for"),
+    "graph_owner": ("int64", "graphs", "document of each graph, rising from 0; a document has at least one"),
+    "piece": ("int64", "pieces", "word id of each piece of a new word"),
+    "piece_owner": ("int64", "pieces", "which new word the piece is of; that word's id is it plus the number of words"),
+    "count": ("float32", "nodes", "how often the word stands in its graph"),
 }
 
 
@@ -55,7 +55,7 @@ def export_onnx(
     out: str | Path,
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
 ) -> inference.Pipeline:
-    """Write the model of a folder as ONNX to another; the model that was read."""
+    """Write the model of a folder as ONNX to another folder; return the model."""
     pipeline = inference.load(folder, tokenizer)
     if pipeline.transformer is not None:
         raise InputError(
@@ -71,36 +71,39 @@ def export_onnx(
 
 
 def onnx_inputs(graphs: PackedGraphs) -> dict[str, NDArray[Any]]:
-    """Packed graphs as every exported model takes them, by name; a model without a linear part has no 'count'."""
+    """Return packed graphs as arrays by the names of all inputs; models take those that they need."""
     shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
-    owner = np.repeat(np.arange(graphs.n_graphs), np.diff(graphs.node_start))
-    count = np.ones(len(graphs.words)) if graphs.count is None else graphs.count
-    pieces = [piece for word in graphs.new_words for piece in word]
     sizes = [len(word) for word in graphs.new_words]
-    return {
-        "words": graphs.words.astype(np.int64),
-        "owner": owner.astype(np.int64),
-        "source": (graphs.source + shift).astype(np.int64),
-        "target": (graphs.target + shift).astype(np.int64),
-        "weight": graphs.weight.astype(np.float32),
-        "graph_owner": np.repeat(np.arange(len(graphs)), np.diff(graphs.document_start)).astype(np.int64),
-        "count": count.astype(np.float32),
-        "piece": np.array(pieces, np.int64),
-        "piece_owner": np.repeat(np.arange(len(sizes)), sizes).astype(np.int64),
+    arrays: dict[str, Any] = {
+        "words": graphs.words,
+        "owner": np.repeat(np.arange(graphs.n_graphs), np.diff(graphs.node_start)),
+        "source": graphs.source + shift,
+        "target": graphs.target + shift,
+        "weight": graphs.weight,
+        "graph_owner": np.repeat(np.arange(len(graphs)), np.diff(graphs.document_start)),
+        "piece": [piece for word in graphs.new_words for piece in word],
+        "piece_owner": np.repeat(np.arange(len(sizes)), sizes),
+        "count": np.ones(len(graphs.words)) if graphs.count is None else graphs.count,
     }
+    return {name: np.asarray(array, INPUTS[name][0]) for name, array in arrays.items()}
 
 
 def _rules(pipeline: inference.Pipeline, inputs: list[str]) -> dict[str, Any]:
-    """All that is needed to make the inputs of text, and to read the answer."""
+    """Return everything that is needed to make the inputs from text, and to read the outputs."""
     return {
         "format": _FORMAT,
         "mpad": __version__,
         "tokenizer": _tokenizer_rules(pipeline.tokenizer),
         "sentence_boundary": SENTENCE_BOUNDARY.pattern if pipeline.network.config.hierarchical else None,
-        "unknown_words": _unknown_rules(pipeline.vocabulary),
+        "unknown_words": {
+            "first": len(pipeline.vocabulary),
+            "rows": SPARE_ROWS,
+            "checksum": "crc32 of UTF-8",
+            "pieces": {"continued": CONTINUED, "longest": LONGEST_PIECED} if pipeline.vocabulary.has_pieces else None,
+        },
         "graph": asdict(pipeline.graph_config),
         "labels": pipeline.labels.to_json(),
-        "inputs": {name: _INPUTS[name] for name in inputs},
+        "inputs": {name: f"{kind} ({axis},): {what}" for name, (kind, axis, what) in INPUTS.items() if name in inputs},
         "outputs": ["logits", "probabilities"],
     }
 
@@ -117,14 +120,8 @@ def _tokenizer_rules(tokenizer: Tokenizer) -> dict[str, Any]:
     return {"name": tokenizer.name, "own": True}  # the function that the model was trained with: yours to bring
 
 
-def _unknown_rules(vocabulary: Vocabulary) -> dict[str, Any]:
-    rows = {"first": len(vocabulary), "rows": SPARE_ROWS}
-    pieces = {"continued": CONTINUED, "longest": LONGEST_PIECED} if vocabulary.has_pieces else None
-    return {**rows, "checksum": "crc32 of UTF-8", "pieces": pieces}
-
-
 def _our_files(folder: Path) -> Set[str] | None:
-    """Names that an exported folder may hold; None where a folder is not one."""
+    """Return the names that an exported folder may hold; None if the folder is not one."""
     try:
         rules = read_json((folder / RULES).read_bytes(), InputError)
     except (OSError, InputError):

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from mpad._version import __version__
 from mpad.ensemble import as_torch
+from mpad.export.onnx_folder import INPUTS
 from mpad.extras import require
 from mpad.graph.batch import GraphBatch
 from mpad.inference import Pipeline
@@ -24,18 +25,6 @@ from mpad.text.vocabulary import SPARE_ROWS
 OPSET, IR_VERSION = 18, 9  # of 2023: ONNX Runtime 1.17 and newer read both
 _LARGEST = 1 << 30  # bytes of weights in model.onnx itself; protobuf's limit is twice that
 _SMALLEST = 1e-9
-_AXES = {
-    "words": "nodes",
-    "owner": "nodes",
-    "source": "edges",
-    "target": "edges",
-    "weight": "edges",
-    "graph_owner": "graphs",
-    "piece": "pieces",
-    "piece_owner": "pieces",
-    "count": "nodes",
-}
-_FLOATS = ("weight", "count")
 
 
 class OnnxModel(nn.Module):
@@ -51,45 +40,36 @@ class OnnxModel(nn.Module):
     @property
     def inputs(self) -> list[str]:
         """Return the names of the inputs."""
-        names = [name for name, axis in _AXES.items() if self.has_pieces or axis != "pieces"]
+        names = [name for name, (_, axis, _) in INPUTS.items() if self.has_pieces or axis != "pieces"]
         return [name for name in names if self.linear is not None or name != "count"]
 
-    def forward(
-        self,
-        words: Tensor,
-        owner: Tensor,
-        source: Tensor,
-        target: Tensor,
-        weight: Tensor,
-        graph_owner: Tensor,
-        piece: Tensor | None = None,
-        piece_owner: Tensor | None = None,
-        count: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Classify a batch."""
+    def forward(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Classify a batch, given its inputs by name."""
+        words, owner, graph_owner = inputs["words"], inputs["owner"], inputs["graph_owner"]
         n_graphs = graph_owner.shape[0]
         n: Any = n_graphs
         if self.network.by_sentence:
             n = F.pad(graph_owner, (1, 0), value=-1)[-1].item() + 1
             torch._check(n > 1)  # sizes of a trace are at least 2; the exported file takes any
-        pieces = None if piece is None or piece_owner is None else Pieces(words - self.n_words, piece, piece_owner)
-        vectors = self.network.vectors
+        vectors, pieces = self.network.vectors, None
         rows = vectors[words].float()
-        rows = rows if pieces is None else pieces.replace(rows, vectors)
+        if self.has_pieces:
+            pieces = Pieces(words - self.n_words, inputs["piece"], inputs["piece_owner"])
+            rows = pieces.replace(rows, vectors)
         batch = GraphBatch(
             words=torch.arange(words.shape[0]),
             owner=owner,
             size=segment_sum(torch.ones_like(owner), owner, n_graphs),
-            source=source,
-            target=target,
-            weight=weight,
+            source=inputs["source"],
+            target=inputs["target"],
+            weight=inputs["weight"],
             graph_owner=graph_owner,
             graph_count=segment_sum(torch.ones_like(graph_owner), graph_owner, n),
             rows=rows,
         )
         logits = self.network(batch).logits
-        if self.linear is not None and count is not None:
-            logits = self.linear.network * logits + self.linear(words, count, batch, n, pieces)
+        if self.linear is not None:
+            logits = self.linear.network * logits + self.linear(words, inputs["count"], batch, n, pieces)
         return logits, torch.sigmoid(logits) if self.multilabel else torch.softmax(logits, 1)
 
 
@@ -157,9 +137,7 @@ class LinearPart(nn.Module):
             pair = self._pairs(words[batch.source], words[batch.target])
             rows = torch.cat([rows, self.potential[pair].float()])
             value = torch.cat([value, _sublinear(batch.weight) * self.idf[pair]])
-            owner = torch.cat([document, document[batch.target]])
-        else:
-            owner = document
+        owner = torch.cat([document, document[batch.target]]) if self.n_pairs else document
         length = segment_sum(value * value, owner, n).sqrt().clamp(min=_SMALLEST)
         scores = segment_sum(rows * (value / length[owner])[:, None], owner, n)
         logits = scores @ self.from_scores + self.constant
@@ -186,16 +164,15 @@ def write_onnx(pipeline: Pipeline, path: Path) -> list[str]:
     require("onnxscript", extra="onnx")
     passes = require("onnx_ir.passes.common", extra="onnx")
     model = OnnxModel(pipeline).eval()
-    axes = {axis: torch.export.Dim(axis) for axis in _AXES.values()}
+    axes = {axis: torch.export.Dim(axis) for _, axis, _ in INPUTS.values()}
+    example = {name: torch.zeros(3, dtype=getattr(torch, INPUTS[name][0])) for name in model.inputs}
     with _quiet(), torch.no_grad():
         program: Any = torch.onnx.export(
             model,
-            kwargs={
-                name: torch.zeros(3, dtype=torch.float32 if name in _FLOATS else torch.int64) for name in model.inputs
-            },
+            kwargs={"inputs": example},
             input_names=model.inputs,
             output_names=["logits", "probabilities"],
-            dynamic_shapes={name: {0: axes[_AXES[name]]} for name in model.inputs},
+            dynamic_shapes={"inputs": {name: {0: axes[INPUTS[name][1]]} for name in model.inputs}},
             opset_version=OPSET,
             dynamo=True,
             verbose=False,

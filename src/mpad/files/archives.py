@@ -57,11 +57,8 @@ class TooLarge(DataFileError):
 class _LimitedStream(RawIOBase):
     """A stream of unpacked bytes that raises at its limit and never reads beyond it."""
 
-    def __init__(self, source: IO[bytes], packed: int, total: int | None, ratio: int, name: str) -> None:
-        self._source, self._name = source, name
-        self._most = _limit(packed, ratio)
-        if total is not None:
-            self._most = min(self._most, total)
+    def __init__(self, source: IO[bytes], most: int, name: str) -> None:
+        self._source, self._most, self._name = source, most, name
 
     def readable(self) -> bool:
         return True
@@ -131,12 +128,9 @@ def read_unpacked(path: Path, limits: Limits = LIMITS) -> bytes:
             raise DataFileError(f"{path}: not a regular file; write what it gives to a file first")
         size = path.stat().st_size
         match path.suffix.lower():
-            case ".gz":
-                with gzip.open(path) as opened:
-                    return _LimitedStream(cast(IO[bytes], opened), size, limits.total, limits.ratio, str(path)).read()
-            case ".xz":
-                with lzma.LZMAFile(path) as opened:
-                    return _LimitedStream(cast(IO[bytes], opened), size, limits.total, limits.ratio, str(path)).read()
+            case ".gz" | ".xz" as packing:
+                with gzip.open(path) if packing == ".gz" else lzma.open(path) as opened:
+                    return _LimitedStream(cast(IO[bytes], opened), limits.most(size), str(path)).read()
             case ".zip":
                 with zipfile.ZipFile(path) as archive:
                     return _read_member(path, archive, archive.getinfo(only_member(path, archive)), limits)
@@ -156,7 +150,7 @@ def open_stream(path: Path, limits: Limits = LIMITS) -> IO[bytes]:
     if not packed:
         return path.open("rb")
     source = cast(IO[bytes], gzip.open(path))
-    return cast(IO[bytes], _LimitedStream(source, path.stat().st_size, None, limits.ratio, str(path)))
+    return cast(IO[bytes], _LimitedStream(source, _limit(path.stat().st_size, limits.ratio), str(path)))
 
 
 def only_member(path: Path, archive: zipfile.ZipFile) -> str:
@@ -168,13 +162,10 @@ def only_member(path: Path, archive: zipfile.ZipFile) -> str:
 
 
 def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, limits: Limits) -> bytes:
-    if info.compress_type not in (
-        zipfile.ZIP_STORED,
-        zipfile.ZIP_DEFLATED,
-    ):  # others have no limit
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others have no limit
         raise DataFileError(f"{path}: its compression method is none that is read here; unpack it, or pack it as usual")
     with archive.open(info) as opened:
-        return _LimitedStream(opened, info.compress_size, limits.total, limits.ratio, f"{path}: {info.filename}").read()
+        return _LimitedStream(opened, limits.most(info.compress_size), f"{path}: {info.filename}").read()
 
 
 def archive_files(
@@ -201,9 +192,8 @@ def _open_tar(source: Path, limits: Limits) -> tarfile.TarFile:
     opened = next((unpack(source) for magic, unpack in _PACKERS.items() if head.startswith(magic)), None)
     if opened is None:
         return tarfile.open(source, "r:")
-    return tarfile.open(
-        fileobj=_LimitedStream(opened, source.stat().st_size, None, limits.ratio, str(source)), mode="r:"
-    )
+    most = _limit(source.stat().st_size, limits.ratio)
+    return tarfile.open(fileobj=_LimitedStream(opened, most, str(source)), mode="r:")
 
 
 def _zip_files(source: Path, wanted: Wanted, limits: Limits) -> Iterator[tuple[PurePosixPath, bytes]]:

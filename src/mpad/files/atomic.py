@@ -8,6 +8,7 @@ a killed one left.
 
 import ctypes
 import errno
+import glob
 import os
 import secrets
 import sys
@@ -63,7 +64,7 @@ def clear_temporary(files: Iterable[Path]) -> None:
 
 def temporary_files(folder: Path, name: str | None = None) -> list[Path]:
     """List the temporary files of killed writers in a folder, or of one file; active writers hold a lock."""
-    prefix = ".*.mpad-" if name is None else _escape_glob(_prefix(folder / name))
+    prefix = ".*.mpad-" if name is None else glob.escape(_prefix(folder / name))
     result = []
     for left in folder.glob(f"{prefix}*.tmp"):
         with suppress(OSError):
@@ -196,13 +197,9 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 def _clear_leftovers(folder: Path) -> None:
     """Remove temporary folders of killed writers; active writers hold a lock."""
-    for left in folder.parent.glob(f"{_escape_glob(_prefix(folder))}*.tmp"):
+    for left in folder.parent.glob(f"{glob.escape(_prefix(folder))}*.tmp"):
         with suppress(OSError), _lock(left, wait=False):
             _remove(left, [entry.name for entry in left.iterdir() if entry.is_file()])
-
-
-def _escape_glob(name: str) -> str:
-    return "".join(f"[{character}]" if character in "*?[" else character for character in name)
 
 
 @contextmanager

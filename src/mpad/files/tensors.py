@@ -16,6 +16,7 @@ from mpad.errors import DamagedModel, ShapeMismatch
 Arrays = dict[str, NDArray[Any]]
 Expected = Mapping[str, tuple[int | None, ...]]  # name → shape; None means any number
 _FLOATS, _INTEGERS, _INT8 = ("F16", "F32", "F64"), ("I32", "I64"), ("I8",)
+_COUNTER = "num_batches_tracked"  # of a batch norm, an integer
 _TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "|i1", "I32": "<i4", "I64": "<i8"}
 
 
@@ -33,7 +34,7 @@ def read_tensors(
     """
 
     def kinds(name: str) -> Sequence[str]:
-        return _INT8 if name in int8 else _INTEGERS if name in integers or _is_counter(name) else _FLOATS
+        return _INT8 if name in int8 else _INTEGERS if name in integers or name.endswith(_COUNTER) else _FLOATS
 
     try:
         before = path.stat()
@@ -89,10 +90,6 @@ def _is_finite(x: NDArray[Any]) -> bool:
     if x.dtype == np.float16 and x.size:  # ten times as fast; NaN and infinity have all exponent bits set
         return bool((x.view(np.int16) & 0x7C00).max() < 0x7C00)
     return bool(np.isfinite(x).all())
-
-
-def _is_counter(name: str) -> bool:
-    return name.endswith("num_batches_tracked")
 
 
 def _check_names(path: Path, names: Set[str], expected: Set[str]) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 from mpad import inference
 from mpad.errors import DamagedModel, MissingModelFile
 from mpad.extras import require
-from mpad.storage.checksums import SUMS
-from mpad.storage.model_folder import FILES, ModelFiles, open_model
+from mpad.storage.model_folder import FILES, SUMS, ModelFiles, open_model
 
 _language = require("spacy.language", extra="spacy")
 _util = require("spacy.util", extra="spacy")

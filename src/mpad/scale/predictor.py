@@ -10,7 +10,7 @@ import numpy as np
 
 from mpad.errors import InputError, StoreError
 from mpad.scale.columns import ColumnPredictor, Kind, OwnTokenizer, PredictOptions, load_column_predictor
-from mpad.storage.checksums import SUMS, digest, read_small
+from mpad.storage.model_folder import SUMS, digest, read_small
 
 if TYPE_CHECKING:
     import pyarrow

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from mpad.data.readers import KNOWN_NAMES, find_text_column, read_text
+from mpad.data.readers import find_text_column, read_text
 from mpad.data.tables import Absent, Table, kind_of, open_parquet, open_table, parquet_errors
 from mpad.errors import DataFileError
 from mpad.files.atomic import replacing
@@ -97,7 +97,7 @@ def _open_table(path: Path, text: str | None) -> Shard:
     """Open CSV, JSON lines and similar files by the rules of `mpad.data.tables`."""
 
     def reopen() -> Table:
-        return open_table(path, [] if text is None else [text], KNOWN_NAMES, streamed=True)
+        return open_table(path, [text], streamed=True)
 
     table = reopen()
     if not table.names:

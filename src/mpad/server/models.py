@@ -21,8 +21,7 @@ from mpad.graph.packed import PackedGraphs, with_edges
 from mpad.linear.potentials import count_words
 from mpad.registry import find_kind
 from mpad.server.errors import HTTPProblem
-from mpad.storage.checksums import SUMS, digest
-from mpad.storage.model_folder import CONFIG, open_model, read_kind
+from mpad.storage.model_folder import CONFIG, SUMS, digest, open_model, read_kind
 
 if TYPE_CHECKING:
     from mpad.explain.explanation import Explanation

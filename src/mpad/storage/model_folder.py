@@ -9,10 +9,13 @@ A folder is untrusted data. Nothing that it names is imported. Types and ranges 
 and finiteness of all tensors are checked before anything is computed. Checksums detect damage, not malice.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,23 +28,22 @@ from mpad.config import MPADConfig, Shapes
 from mpad.data.labels import Labels
 from mpad.errors import DamagedModel, FutureFormat, InputError, MissingModelFile, ShapeMismatch, StoreError
 from mpad.files import atomic
-from mpad.files.safe_json import read_json
-from mpad.files.settings import as_settings
+from mpad.files.safe_json import as_settings, read_json
 from mpad.files.tensors import Arrays, Expected, check_finite, read_tensors
 from mpad.graph.build import GraphConfig
 from mpad.linear.potentials import INTEGERS, PREFIX, Potentials, PotentialShape
-from mpad.storage import int8
-from mpad.storage.checksums import SUMS, digest, read_small, read_sums
 from mpad.storage.model_formats import FORMAT, network_settings, tensor_name
 from mpad.text.contextual import Transformer
 from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END
 from mpad.text.vocabulary import Vocabulary
 
-CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
+CONFIG, VOCABULARY, WEIGHTS, SUMS = "config.json", "vocabulary.json", "model.safetensors", "SHA256SUMS"
+FILES = (CONFIG, VOCABULARY, WEIGHTS, SUMS)  # of a network's folder
 _FIRST = frozenset({CONFIG, VOCABULARY, WEIGHTS})  # the files of a folder of format 1
 VECTORS = "vectors"  # name of the tensor that holds the word vectors
-FILES = (CONFIG, VOCABULARY, WEIGHTS, SUMS)  # all files of a network's folder
-TABLES = [VECTORS, PREFIX + "potential"]  # tensors that may be stored in 8 bits
+_LARGEST = 64 << 20  # bytes of a file that is read into memory
+TABLES = [VECTORS, PREFIX + "potential"]  # tensors that may be stored in 8 bits, with a scale per row
+SCALES = ".scales"  # suffix of the name of a table's scales
 Value = TypeVar("Value")
 
 
@@ -69,6 +71,12 @@ def write_tensors(folder: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     (folder / WEIGHTS).write_bytes(save({name: np.asarray(value, order="C") for name, value in tensors.items()}))
 
 
+def model_card(documents: int, **facts: Any) -> dict[str, Any]:
+    """Build the card of a training that ends now, which `mpad info` shows; facts that are None are left out."""
+    trained = {"trained": datetime.now(UTC).isoformat(timespec="seconds"), "documents": documents}
+    return {**trained, **{name: value for name, value in facts.items() if value is not None}}
+
+
 def our_files(folder: Path) -> Set[str] | None:
     """Return the names that a model folder may hold; None if the folder is not a model."""
     try:
@@ -86,6 +94,33 @@ def check_destination(folder: str | Path) -> None:
 
 
 # ── Reading ──
+
+
+def read_sums(folder: Path) -> dict[str, str] | None:
+    """Return the checksum of each file by its name; None if the folder has no checksums."""
+    path = folder / SUMS
+    if not path.exists():
+        return None
+    lines = read_small(path).decode("utf-8", "replace").splitlines()
+    result = [re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+)", line) for line in lines]
+    if None in result or not result:
+        raise DamagedModel(f"{path}: expected a checksum and a name per line")
+    return {match[2]: match[1] for match in result if match is not None}
+
+
+def read_small(file: Path) -> bytes:
+    """Read a small regular file; pipes and devices, which may never end, are rejected."""
+    if not file.is_file():
+        raise MissingModelFile(f"{file}: no such file: {file.parent} is not a model, or is incomplete")
+    if file.stat().st_size > _LARGEST:
+        raise DamagedModel(f"{file}: has {file.stat().st_size:,} bytes, more than any that mpad writes")
+    return file.read_bytes()
+
+
+def digest(file: Path) -> str:
+    """Return the SHA-256 checksum of a file."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 _HEADER = 1 << 20  # upper bound of the safetensors header, in bytes
@@ -136,18 +171,18 @@ class ModelFiles:
 
     def labels(self) -> Labels:
         """Read the classes."""
-        return self._parse("labels", dict, Labels.from_json)
+        return self._parse("labels", Labels.from_json)
 
     def estimator(self) -> dict[str, Any]:
         """Read the estimator's parameters."""
-        return self._parse("estimator", dict, dict)
+        return self._parse("estimator", dict)
 
     def card(self) -> dict[str, Any]:
         """Read the model card; empty for folders of format 1."""
-        return self._parse("card", dict, dict) if "card" in self.config else {}
+        return self._parse("card", dict) if "card" in self.config else {}
 
-    def _parse(self, name: str, kind: type, parse: Callable[[Any], Value]) -> Value:
-        if not isinstance(self.config.get(name), kind):
+    def _parse(self, name: str, parse: Callable[[Any], Value]) -> Value:
+        if not isinstance(self.config.get(name), dict):
             raise self.damaged(CONFIG, f"'{name}' is missing, or is not what it should be")
         try:
             return parse(self.config[name])
@@ -186,11 +221,6 @@ class ModelFolder:
     transformer: Transformer | None = None  # source of node features; None: word vectors
 
     @property
-    def path(self) -> Path:
-        """Path of the folder."""
-        return self.files.path
-
-    @property
     def kind(self) -> str:
         """Registry kind of the network."""
         return self.files.kind
@@ -198,7 +228,9 @@ class ModelFolder:
     def mpad_config(self) -> MPADConfig:
         """Return the MPAD configuration; raise if the folder holds another model."""
         if self.kind != "mpad":
-            raise StoreError(f"{self.path}: the model is a '{self.kind}', not an 'mpad': mpad.paper.zoo.load reads it")
+            raise StoreError(
+                f"{self.files.path}: the model is a '{self.kind}', not an 'mpad': mpad.paper.zoo.load reads it"
+            )
         network = network_settings(self.files.config.get("network"), self.files.config["format"])
         self.files.config["network"] = network
         return self.network(MPADConfig)
@@ -211,7 +243,7 @@ class ModelFolder:
             if getattr(config, name) != needed:
                 file = VOCABULARY if name == "n_words" else CONFIG
                 raise ShapeMismatch(
-                    f"{self.path / file}: asks for {name} = {needed:,}, but the network says "
+                    f"{self.files.path / file}: asks for {name} = {needed:,}, but the network says "
                     f"{getattr(config, name):,}: the files are not of one model"
                 )
         return config
@@ -222,17 +254,17 @@ class ModelFolder:
         shape = self._potential_shape()
         if shape is not None:
             expected = {**expected, **shape.tensor_shapes(len(self.labels), self.labels.n_scores)}
-        known = [name for name in TABLES if name in expected]
-        tables = int8.check_names(
-            self.files.config.get("int8", []), known, lambda reason: self.files.damaged(CONFIG, reason)
-        )
-        expected = int8.with_scales(expected, tables)
+        known, tables = [name for name in TABLES if name in expected], self.files.config.get("int8", [])
+        if not isinstance(tables, list) or [name for name in known if name in tables] != tables:
+            raise self.files.damaged(CONFIG, f"'int8': expected some of {', '.join(known)}, in that order")
+        expected = {**expected, **{name + SCALES: expected[name][:1] for name in tables}}
         named = {name: tensor_name(name, version) for name in expected}
         wanted = {named[name]: shape for name, shape in expected.items()}
         read = self.files.tensors(wanted, integers=INTEGERS, tables=set(tables), memory_mapped=memory_mapped)
-        result = int8.dequantize_tables({name: read[old] for name, old in named.items()}, tables)
+        result = {name: read[old] for name, old in named.items()}
         for name in tables:
-            check_finite(self.path / WEIGHTS, name, result[name])
+            result[name] = dequantize(result[name], result.pop(name + SCALES))
+            check_finite(self.files.path / WEIGHTS, name, result[name])
         return result
 
     def _potential_shape(self) -> PotentialShape | None:
@@ -242,7 +274,9 @@ class ModelFolder:
         shape = self.files.settings("potentials", PotentialShape)
         width = self.files.config["network"].get("vector_width")
         if shape.words > len(self.vocabulary) or shape.width not in (0, width):
-            raise ShapeMismatch(f"{self.path / CONFIG}: the potentials are not of this vocabulary, or of these vectors")
+            raise ShapeMismatch(
+                f"{self.files.path / CONFIG}: the potentials are not of this vocabulary, or of these vectors"
+            )
         return shape
 
     def potentials(self, tensors: Arrays) -> Potentials | None:
@@ -251,6 +285,12 @@ class ModelFolder:
             return Potentials.from_tensors(tensors, tensors[VECTORS])
         except InputError as error:
             raise self.files.damaged(WEIGHTS, str(error)) from None
+
+
+def dequantize(numbers: NDArray[np.int8], scales: NDArray[Any]) -> NDArray[Any]:
+    """Return an 8-bit table as floats, of the type of its scales: x ≈ scale · n."""
+    with np.errstate(over="ignore"):  # the caller checks that the result is finite
+        return (numbers * scales.astype(np.float32)[:, None]).astype(scales.dtype)
 
 
 def open_model(folder: str | Path, read: Callable[[ModelFiles], Value]) -> Value:
@@ -278,8 +318,9 @@ def _open(path: Path) -> ModelFiles:
     config, sums = _read_config(path), read_sums(path)
     if sums is None and config["format"] > 1:
         raise MissingModelFile(f"{path / SUMS}: no such file: {path} is not a complete model")
-    ModelFiles(path, config, sums).check(CONFIG)
-    return ModelFiles(path, config, sums)
+    files = ModelFiles(path, config, sums)
+    files.check(CONFIG)
+    return files
 
 
 def read_network(files: ModelFiles) -> ModelFolder:

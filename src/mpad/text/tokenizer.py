@@ -10,11 +10,11 @@ strings leave a backslash before `( ) ?`, so these words read `\(`, `\)` and `\?
 """
 
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pkgutil import resolve_name
 from unicodedata import category, normalize
 
 from mpad.errors import InputError
@@ -297,14 +297,9 @@ def saved_tokenizer(name: str, override: str | Tokenizer | Callable[[str], Itera
 
 
 def _import_function(name: str) -> Callable[[str], Iterable[str]]:
-    from importlib import import_module
-
-    module, _, attribute = name.partition(":")
     try:
-        result = import_module(module) if module not in sys.modules else sys.modules[module]
-        for part in attribute.split("."):
-            result = getattr(result, part)
-    except (ImportError, AttributeError):
+        result = resolve_name(name)
+    except (ImportError, AttributeError, ValueError):
         raise InputError(
             f"the tokenizer '{name}' cannot be imported here: make its module importable, or hand in the function"
         ) from None

@@ -104,7 +104,7 @@ def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed:
         own = places.own(word)
         if own is not None and not known[own]:
             table[own], known[own] = row, True
-        borrowers = [number for number in places.borrowers(word) if not known[number]]
+        borrowers = [number for number in places.capitals.get(word, ()) if not known[number]]
         table[borrowers], borrowed[borrowers] = row, True
     if table is None or not (known | borrowed)[: len(vocabulary)].any():
         raise VectorFileError(
@@ -114,7 +114,7 @@ def load_vectors(path: str | Path, vocabulary: Vocabulary, extra: int = 0, seed:
     full = vocabulary.with_words(places.others)
     table, filled = table[: full.n_rows], (known | borrowed)[: full.n_rows]
     sample, rowless = table[filled][:50_000], ~filled
-    table[rowless] = _random_rows(int(rowless.sum()), table.shape[1], float(sample.std()), seed) + sample.mean()
+    table[rowless] = random_rows(int(rowless.sum()), table.shape[1], seed, float(sample.std())) + sample.mean()
     return WordVectors(full, table, int(known[: full.seen].sum()), filled[: len(full)])
 
 
@@ -124,32 +124,23 @@ class _Places:
     def __init__(self, vocabulary: Vocabulary, extra: int) -> None:
         self._vocabulary, self._extra = vocabulary, extra
         self.others: dict[str, int] = {}  # words that the training text does not have
-        self._capitals: dict[str, list[int]] = {}  # words with capitals, by their lower-case form
+        self.capitals: dict[str, list[int]] = {}  # rows of words with capitals, by their lower-case form
         for number, word in enumerate(vocabulary.words):
             if word != word.lower():
-                self._capitals.setdefault(word.lower(), []).append(number)
+                self.capitals.setdefault(word.lower(), []).append(number)
 
     def own(self, word: str) -> int | None:
         """Return the word's own row, assigning one while there are extra rows; None if there is none."""
-        for form in (word, _escape_mark(word)):
+        for form in (word, "\\" + word):  # Kim's tokenizer writes `?` as `\?`
             if form in self._vocabulary:
                 return self._vocabulary.id(form)
         if word not in self.others and len(self.others) < self._extra:
             self.others[word] = len(self._vocabulary) + len(self.others)
         return self.others.get(word)
 
-    def borrowers(self, word: str) -> list[int]:
-        """Return the rows of capitalized forms, which use this row if the file has none for them."""
-        return self._capitals.get(word, [])
-
     def wants(self, word: str) -> bool:
         """Return whether the word fills any row."""
-        return self.own(word) is not None or word in self._capitals
-
-
-def _escape_mark(word: str) -> str:
-    r"""Return the word as Kim's tokenizer writes it: `?` as `\?`."""
-    return "\\" + word
+        return self.own(word) is not None or word in self.capitals
 
 
 def train_vectors(
@@ -160,7 +151,7 @@ def train_vectors(
     sentences = list(iterate_sentences(texts, tokenizer))
     model = word2vec.Word2Vec(sentences, vector_size=width, window=5, min_count=1, sg=1, epochs=5, seed=seed, workers=1)
     spread = float(np.asarray(model.wv.vectors).std())
-    rows = _random_rows(vocabulary.n_rows, width, spread, seed)
+    rows = random_rows(vocabulary.n_rows, width, seed, spread)
     known = [number for number, word in enumerate(vocabulary.words) if word in model.wv]
     for number in known:
         rows[number] = model.wv[vocabulary.words[number]]
@@ -174,11 +165,7 @@ def random_vectors(vocabulary: Vocabulary, width: int, seed: int = 0) -> WordVec
     return WordVectors(vocabulary, random_rows(vocabulary.n_rows, width, seed), covered=0)
 
 
-def random_rows(n_rows: int, width: int, seed: int) -> NDArray[np.float32]:
+def random_rows(n_rows: int, width: int, seed: int, spread: float = 0.1) -> NDArray[np.float32]:
     """Draw random rows to start training from: (n_rows, width)."""
-    return _random_rows(n_rows, width, 0.1, seed)
-
-
-def _random_rows(n_rows: int, width: int, spread: float, seed: int) -> NDArray[np.float32]:
     rows = np.random.default_rng(seed).standard_normal((n_rows, width), dtype=np.float32)
     return rows * np.float32(spread)

@@ -9,7 +9,7 @@ gets the same row every time, on every machine.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
 from typing import TypeGuard
 from zlib import crc32
 
@@ -212,10 +212,8 @@ def piece_means(
     means, most = np.zeros((len(words), width), np.float32), int(counts.max(initial=0))
     if most:
         ids, starts = np.fromiter(chain.from_iterable(words), np.int64), np.cumsum(counts) - counts
-        for place in (
-            *range(1, most),
-            0,
-        ):  # the order of `reduceat`, used by older versions: same bits
+        in_order = (*range(1, most), 0)  # as `reduceat` of older versions adds: same bits
+        for place in in_order:
             more = np.flatnonzero(counts > place)
             means[more] += rows_of(ids[starts[more] + place])
         means /= np.maximum(counts, 1)[:, None].astype(np.float32)
@@ -294,11 +292,6 @@ def _resolve_markers(marked: NDArray[np.int32]) -> EncodedCorpus:
 def iterate_sentences(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[list[str]]:
     """Yield the words of each sentence of a corpus, for training word vectors."""
     for words in tokenizer.split(texts, sentences=True):
-        sentence: list[str] = []
-        for word in words:
-            if word == SENTENCE_END or word == DOCUMENT_END:
-                if sentence:
-                    yield sentence
-                sentence = []
-            else:
-                sentence.append(word)
+        for is_marker, sentence in groupby(words, lambda word: word == SENTENCE_END or word == DOCUMENT_END):
+            if not is_marker:
+                yield list(sentence)

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from mpad.errors import CheckpointError, StoreError
 from mpad.files.atomic import write_file
-from mpad.files.safe_json import parse_json
-from mpad.files.settings import as_settings
+from mpad.files.safe_json import as_settings, parse_json
 from mpad.training.engine import Engine
 from mpad.training.progress import EpochReport
 from mpad.training.stopping import BestWeights, EarlyStopping

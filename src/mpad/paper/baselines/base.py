@@ -18,8 +18,7 @@ from mpad.errors import DamagedModel, InputError, MPADError
 from mpad.extras import require
 from mpad.files.tensors import Arrays
 from mpad.linear.fit import LIBLINEAR
-from mpad.storage.model_card import model_card
-from mpad.storage.model_folder import ModelFiles, as_json, new_folder, open_model, write_tensors
+from mpad.storage.model_folder import ModelFiles, as_json, model_card, new_folder, open_model, write_tensors
 from mpad.storage.model_formats import FORMAT
 from mpad.text.tokenizer import Tokenizer, as_tokenizer, saved_tokenizer
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.files.settings import as_settings
+from mpad.files.safe_json import as_settings
 from mpad.files.tensors import Arrays
 from mpad.graph.build import build_graphs
 from mpad.linear.fit import fit_stack
