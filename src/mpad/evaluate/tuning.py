@@ -125,35 +125,48 @@ def tune(
     search = optuna.create_study(
         study_name="mpad", direction="maximize", storage=storage, sampler=sampler, load_if_exists=True
     )
-    end, running = time.monotonic() + 60 * minutes, dict[int, Any]()
+    end = time.monotonic() + 60 * minutes
 
-    def wants_more() -> bool:
+    def wants_more(n_running: int) -> bool:
         ended = sum(trial.state.is_finished() for trial in search.trials)  # without those of a killed search
-        started = ended + len(running)
+        started = ended + n_running
         return not started or (time.monotonic() < end and (most_trials is None or started < most_trials))
 
+    _run_trials(search, comparison, fixed, runner, wants_more, done)
+    finished = [_as_trial(trial) for trial in search.trials if trial.value is not None]
+    return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
+
+
+def _run_trials(
+    search: Any,
+    comparison: Comparison,
+    fixed: dict[str, Any],
+    runner: Runner,
+    wants_more: Callable[[int], bool],
+    done: Callable[[Trial], None],
+) -> None:
+    """Run trials as long as more are wanted, the default first."""
+    running: dict[int, Any] = {}
     has_default = any(trial.value is not None and not trial.params for trial in search.trials)
     while True:
-        while len(running) < runner.slots and wants_more():
+        while len(running) < runner.slots and wants_more(len(running)):
             trial = search.ask()
-            settings = {**_suggest_settings(trial), **fixed} if has_default else dict(fixed)
+            searched = _suggest_settings(trial) if has_default else {}
             has_default = True
-            trial.set_user_attr("settings", {name: settings[name] for name in settings if name not in fixed})
+            trial.set_user_attr("settings", {name: searched[name] for name in searched if name not in fixed})
             running[trial.number] = trial
-            runner.submit(trial.number, comparison, settings)
+            runner.submit(trial.number, comparison, {**searched, **fixed})
         if not running:
-            break
+            return
         try:
             number, (likelihood, accuracy) = runner.next_done()
         except BaseException:
             for trial in running.values():
-                search.tell(trial, state=optuna.trial.TrialState.FAIL)
+                search.tell(trial, state=require("optuna", extra="tune").trial.TrialState.FAIL)
             raise
         trial = running.pop(number)
         trial.set_user_attr("accuracy", accuracy)
         done(_as_trial(search.tell(trial, likelihood)))
-    finished = [_as_trial(trial) for trial in search.trials if trial.value is not None]
-    return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
 
 
 def _split_documents(X: Sequence[str], y: Any) -> Comparison:
@@ -183,8 +196,7 @@ def _suggest_settings(trial: Any) -> dict[str, Any]:
 
 def _as_trial(trial: Any) -> Trial:
     attributes = trial.user_attrs
-    value = float("-inf") if trial.value is None else float(trial.value)
-    return Trial(trial.number, dict(attributes.get("settings", {})), value, float(attributes.get("accuracy", 0.0)))
+    return Trial(trial.number, attributes["settings"], trial.value, attributes["accuracy"])
 
 
 def plot_trials(trials: Sequence[Trial], path: Path) -> None:
