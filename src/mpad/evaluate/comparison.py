@@ -97,11 +97,8 @@ def compare(
     labels = learn_labels(truth, names)
     if labels.multilabel:
         check_many_labels(models)
-        truth, limit, unit = labels.as_predicted(truth), len(truth), "documents"
-    else:
-        limit, unit = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
-    if not 2 <= folds <= limit:
-        raise InputError(f"folds must be from 2 to {limit}, the {unit}, not {folds}")
+        truth = labels.as_predicted(truth)
+    _check_folds(folds, truth)
     splits = shuffled_folds(folds, texts, truth, seed, text_groups(texts))
     scores: list[Scores] = []
     for name, model in models.items():
@@ -111,6 +108,15 @@ def compare(
         speed, many = len(texts) / float(predict.sum()), labels.multilabel
         scores.append(Scores(name, accuracy, micro, macro, fit, speed, megabytes, p_value, len(texts), many))
     return scores
+
+
+def _check_folds(folds: int, truth: NDArray[Any]) -> None:
+    if truth.ndim == 2:
+        limit, unit = len(truth), "documents"
+    else:
+        limit, unit = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
+    if not 2 <= folds <= limit:
+        raise InputError(f"folds must be from 2 to {limit}, the {unit}, not {folds}")
 
 
 def check_many_labels(models: Mapping[str, Any]) -> None:

@@ -118,21 +118,12 @@ def tune(
         raise InputError(f"minutes must be above 0, not {minutes}")
     comparison, runner = _split_documents(X, y), runner or Runner()
     storage = None if study is None else f"sqlite:///{study.resolve()}"
-    sampler = optuna.samplers.TPESampler(
-        seed=int(fixed.get("random_state") or 0),
-        constant_liar=runner.slots > 1,  # concurrent trials must differ
-    )
+    must_differ, seed = runner.slots > 1, int(fixed.get("random_state") or 0)
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=must_differ)
     search = optuna.create_study(
         study_name="mpad", direction="maximize", storage=storage, sampler=sampler, load_if_exists=True
     )
-    end = time.monotonic() + 60 * minutes
-
-    def wants_more(n_running: int) -> bool:
-        ended = sum(trial.state.is_finished() for trial in search.trials)  # without those of a killed search
-        started = ended + n_running
-        return not started or (time.monotonic() < end and (most_trials is None or started < most_trials))
-
-    _run_trials(search, comparison, fixed, runner, wants_more, done)
+    _run_trials(search, comparison, fixed, runner, time.monotonic() + 60 * minutes, most_trials, done)
     finished = [_as_trial(trial) for trial in search.trials if trial.value is not None]
     return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
 
@@ -142,14 +133,21 @@ def _run_trials(
     comparison: Comparison,
     fixed: dict[str, Any],
     runner: Runner,
-    wants_more: Callable[[int], bool],
+    end: float,
+    most_trials: int | None,
     done: Callable[[Trial], None],
 ) -> None:
-    """Run trials as long as more are wanted, the default first."""
+    """Run trials up to a time and a number; at least one, the default first."""
     running: dict[int, Any] = {}
+
+    def wants_more() -> bool:
+        ended = sum(trial.state.is_finished() for trial in search.trials)  # without those of a killed search
+        started = ended + len(running)
+        return not started or (time.monotonic() < end and (most_trials is None or started < most_trials))
+
     has_default = any(trial.value is not None and not trial.params for trial in search.trials)
     while True:
-        while len(running) < runner.slots and wants_more(len(running)):
+        while len(running) < runner.slots and wants_more():
             trial = search.ask()
             searched = _suggest_settings(trial) if has_default else {}
             has_default = True
