@@ -7,7 +7,7 @@ are words, occurrences of words, edges of the graph or sentences, the same for e
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,6 @@ from mpad.explain.document import (
     WORD_UNITS,
     Parts,
     PartWeights,
-    TracedDocument,
     check_unit,
     trace_document,
 )
@@ -98,7 +97,7 @@ def measure(
         For an unknown method or unit, or fewer than two documents.
 
     """
-    parsed = {name: _parse_method(name) for name in methods}
+    parsed = [_parse_method(name) for name in methods]
     for unit in units:
         check_unit(unit)
     generator = np.random.default_rng(seed)
@@ -111,17 +110,14 @@ def measure(
             parts = Parts(document, unit)
             if len(parts) < 2:
                 continue
-            orders = []
-            for name, (method, fixed_unit) in parsed.items():
-                key = method, fixed_unit or (unit if unit in WORD_UNITS else WORD)
+            keys = [(method, fixed_unit or (unit if unit in WORD_UNITS else WORD)) for method, fixed_unit in parsed]
+            for key in keys:
                 if key not in weighed:
                     start = time.process_time()
                     weighed[key] = weigh(document, column, *key), time.process_time() - start
-                weights, seconds = weighed[key]
-                measured[unit].seconds[name].append(seconds)
-                orders.append(np.argsort(-parts.weights(weights), kind="stable"))
+            orders = [np.argsort(-parts.weights(weighed[key][0]), kind="stable") for key in keys]
             orders += [generator.permutation(len(parts)) for _ in range(_RANDOM_ORDERS)]
-            measured[unit].add(*_curves(parts, column, orders))
+            measured[unit].add(*_curves(parts, column, orders), [weighed[key][1] for key in keys])
         done()
     return [one for unit, result in measured.items() for one in result.summaries(unit)]
 
@@ -152,19 +148,14 @@ def _curves(parts: Parts, column: int, orders: Sequence[NDArray[np.int64]]) -> t
         rank = np.empty(n, np.int64)
         rank[order] = np.arange(n)
         kept[k, 0], kept[k, 1] = rank >= cuts[:, None], rank < cuts[:, None]
-    model = parts.document.model
+    model, versions = parts.document.model, kept.reshape(-1, n)
+    step = max(1, _CHUNK // max(len(parts.document.ids), n))
     probabilities = [
-        model.labels.probabilities(model.answer(parts.keep(part)).logits)[:, column]
-        for part in _chunks(kept.reshape(-1, n), parts.document)
+        model.labels.probabilities(model.answer(parts.keep(versions[start : start + step])).logits)[:, column]
+        for start in range(0, len(versions), step)
     ]
     curves = np.concatenate(probabilities).reshape(len(orders), 2, len(cuts))
     return curves[:, :, place], np.asarray(np.trapezoid(curves, cuts / n, axis=-1))
-
-
-def _chunks(versions: NDArray[np.bool_], document: TracedDocument) -> Iterator[NDArray[np.bool_]]:
-    step = max(1, _CHUNK // max(len(document.ids), versions.shape[1]))
-    for start in range(0, len(versions), step):
-        yield versions[start : start + step]
 
 
 class _UnitCurves:
@@ -174,22 +165,21 @@ class _UnitCurves:
         self.names = names
         self.curves: list[Floats] = []  # per document (orders, 2, shares)
         self.areas: list[Floats] = []  # per document (orders, 2)
-        self.seconds: dict[str, list[float]] = {name: [] for name in names}
+        self.seconds: list[list[float]] = []  # per document (orders,)
 
-    def add(self, curves: Floats, areas: Floats) -> None:
-        """Add the curves and areas of a document, averaging the random orders."""
-        n = len(self.names) - 1
+    def add(self, curves: Floats, areas: Floats, seconds: list[float]) -> None:
+        """Add the curves, areas and seconds of a document, averaging the random orders."""
+        n = len(seconds)
         for kept, new in ((self.curves, curves), (self.areas, areas)):
             kept.append(np.concatenate([new[:n], new[n:].mean(0, keepdims=True)]))
+        self.seconds.append([*seconds, 0.0])
 
     def summaries(self, unit: str) -> list[Faithfulness]:
         """Return the faithfulness of each order."""
         if len(self.areas) < 2:
             raise InputError(f"explanations are checked with at least two documents of at least two {unit}s")
-        areas, curves = (
-            np.array(self.areas),
-            np.array(self.curves).mean(0),
-        )  # (documents, orders, 2), (orders, 2, shares)
+        areas = np.array(self.areas)  # (documents, orders, 2)
+        curves = np.array(self.curves).mean(0)  # (orders, 2, shares)
         gains = (areas[:, -1:, 0] - areas[:, :, 0]) + (areas[:, :, 1] - areas[:, -1:, 1])
         return [
             Faithfulness(
@@ -199,7 +189,7 @@ class _UnitCurves:
                 *mean_and_error(areas[:, k, 0]),
                 *mean_and_error(areas[:, k, 1]),
                 *mean_and_error(gains[:, k]),
-                seconds=float(np.mean(self.seconds[name] or 0.0)),
+                seconds=float(np.mean(self.seconds, axis=0)[k]),
                 deletion_curve=tuple(curves[k, 0].tolist()),
                 insertion_curve=tuple(curves[k, 1].tolist()),
                 gains=tuple(gains[:, k].tolist()),
