@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
@@ -16,6 +17,7 @@ from mpad.explain.document import (
     TracedDocument,
     Weights,
     check_unit,
+    log_odds,
     trace_document,
 )
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
@@ -82,9 +84,7 @@ def explain(
     explanation = _assemble(model, text, document.tokens, logits, column, method, parts)
     known = document.known.tolist()
     words = tuple(replace(word, known=flag) for word, flag in zip(explanation.words, known, strict=True))
-    total = float(document.log_odds(document.graphs, column)[0])
-    baseline = None if parts.growth is None else total - parts.growth
-    return replace(explanation, words=words, edges=_weigh_edges(document, parts), total=total, baseline=baseline)
+    return replace(explanation, words=words, edges=_weigh_edges(document, parts))
 
 
 def _find_column(model: Pipeline, logits: NDArray[np.float32], label: Any) -> int:
@@ -109,6 +109,7 @@ def _assemble(
 ) -> Explanation:
     """Return the explanation of class `column` with the weights of these words and sentences."""
     classes: list[Any] = model.labels.classes.tolist()
+    total = float(log_odds(torch.from_numpy(logits), column, model.labels.multilabel)[0])
     probabilities = model.labels.probabilities(logits)
     chosen = tuple(classes[k] for k in model.labels.columns(probabilities)[0])
     sentence_of, spans = np.array(tokens.sentences, np.int64), tokens.spans
@@ -128,6 +129,8 @@ def _assemble(
         edges=(),
         sentences=tuple(sentences),
         note=parts.note,
+        total=total,
+        baseline=None if parts.growth is None else total - parts.growth,
     )
 
 
