@@ -9,6 +9,7 @@ are words, occurrences of words, edges of the graph or sentences, the same for e
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,14 @@ class Faithfulness:
     def lead(self, other: "Faithfulness") -> tuple[float, float]:
         """Return the mean difference of the gains to another on the same documents, and its error."""
         return mean_and_error(np.array(self.gains) - np.array(other.gains))
+
+
+class _Measured(NamedTuple):
+    """Curves and areas of all orders of the parts of one document."""
+
+    curves: Floats  # (orders, 2, shares)
+    areas: Floats  # (orders, 2)
+    seconds: list[float]  # (methods,)
 
 
 def mean_and_error(values: Floats) -> tuple[float, float]:
@@ -101,7 +110,7 @@ def measure(
     for unit in units:
         check_unit(unit)
     generator = np.random.default_rng(seed)
-    measured = {unit: _UnitCurves([*methods, RANDOM]) for unit in units}
+    measured: dict[str, list[_Measured]] = {unit: [] for unit in units}
     for text in texts:
         document = trace_document(model, text)
         column = int(model.answer(document.graphs).logits[0].argmax())
@@ -117,9 +126,9 @@ def measure(
                     weighed[key] = weigh(document, column, *key), time.process_time() - start
             orders = [np.argsort(-parts.weights(weighed[key][0]), kind="stable") for key in keys]
             orders += [generator.permutation(len(parts)) for _ in range(_RANDOM_ORDERS)]
-            measured[unit].add(*_curves(parts, column, orders), [weighed[key][1] for key in keys])
+            measured[unit].append(_Measured(*_curves(parts, column, orders), [weighed[key][1] for key in keys]))
         done()
-    return [one for unit, result in measured.items() for one in result.summaries(unit)]
+    return [one for unit, own in measured.items() for one in _summarize(unit, [*methods, RANDOM], own)]
 
 
 def best(measured: Sequence[Faithfulness]) -> Faithfulness:
@@ -158,41 +167,30 @@ def _curves(parts: Parts, column: int, orders: Sequence[NDArray[np.int64]]) -> t
     return curves[:, :, place], np.asarray(np.trapezoid(curves, cuts / n, axis=-1))
 
 
-class _UnitCurves:
-    """Curves and areas of all orders of one unit, over documents; the random order is last."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self.curves: list[Floats] = []  # per document (orders, 2, shares)
-        self.areas: list[Floats] = []  # per document (orders, 2)
-        self.seconds: list[list[float]] = []  # per document (orders,)
-
-    def add(self, curves: Floats, areas: Floats, seconds: list[float]) -> None:
-        """Add the curves, areas and seconds of a document, averaging the random orders."""
-        n = len(seconds)
-        for kept, new in ((self.curves, curves), (self.areas, areas)):
-            kept.append(np.concatenate([new[:n], new[n:].mean(0, keepdims=True)]))
-        self.seconds.append([*seconds, 0.0])
-
-    def summaries(self, unit: str) -> list[Faithfulness]:
-        """Return the faithfulness of each order."""
-        if len(self.areas) < 2:
-            raise InputError(f"explanations are checked with at least two documents of at least two {unit}s")
-        areas = np.array(self.areas)  # (documents, orders, 2)
-        curves = np.array(self.curves).mean(0)  # (orders, 2, shares)
-        gains = (areas[:, -1:, 0] - areas[:, :, 0]) + (areas[:, :, 1] - areas[:, -1:, 1])
-        return [
-            Faithfulness(
-                name,
-                unit,
-                len(areas),
-                *mean_and_error(areas[:, k, 0]),
-                *mean_and_error(areas[:, k, 1]),
-                *mean_and_error(gains[:, k]),
-                seconds=float(np.mean(self.seconds, axis=0)[k]),
-                deletion_curve=tuple(curves[k, 0].tolist()),
-                insertion_curve=tuple(curves[k, 1].tolist()),
-                gains=tuple(gains[:, k].tolist()),
-            )
-            for k, name in enumerate(self.names)
-        ]
+def _summarize(unit: str, names: Sequence[str], measured: Sequence[_Measured]) -> list[Faithfulness]:
+    """Return the faithfulness of each order; the random ones, which come last, count as one."""
+    if len(measured) < 2:
+        raise InputError(f"explanations are checked with at least two documents of at least two {unit}s")
+    n = len(names) - 1
+    curves, areas = (
+        np.concatenate([part[:, :n], part[:, n:].mean(1, keepdims=True)], axis=1)
+        for part in (np.array([one.curves for one in measured]), np.array([one.areas for one in measured]))
+    )  # (documents, orders, 2, shares), (documents, orders, 2)
+    mean_curves = curves.mean(0)
+    seconds = [*np.mean([one.seconds for one in measured], axis=0).tolist(), 0.0]
+    gains = (areas[:, -1:, 0] - areas[:, :, 0]) + (areas[:, :, 1] - areas[:, -1:, 1])
+    return [
+        Faithfulness(
+            name,
+            unit,
+            len(areas),
+            *mean_and_error(areas[:, k, 0]),
+            *mean_and_error(areas[:, k, 1]),
+            *mean_and_error(gains[:, k]),
+            seconds=seconds[k],
+            deletion_curve=tuple(mean_curves[k, 0].tolist()),
+            insertion_curve=tuple(mean_curves[k, 1].tolist()),
+            gains=tuple(gains[:, k].tolist()),
+        )
+        for k, name in enumerate(names)
+    ]
