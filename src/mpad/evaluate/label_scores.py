@@ -82,10 +82,12 @@ class LabelScores:
         precision, recall, f1 = (float(score[self.has_any].mean()) for score in self._average(None))
         return precision, recall, f1
 
-    def _average(self, average: str | None) -> tuple[Any, Any, Any]:
+    def _average(self, average: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Return precision, recall and F1: an average, or (labels,) each."""
-        scores = precision_recall_fscore_support(self.truth, self.predicted, average=average, zero_division=0.0)
-        return scores[:3]
+        precision, recall, f1, _ = precision_recall_fscore_support(
+            self.truth, self.predicted, average=average, zero_division=0.0
+        )
+        return np.asarray(precision), np.asarray(recall), np.asarray(f1)
 
     @property
     def micro_f1(self) -> Measured:

@@ -21,8 +21,9 @@ from mpad.explain.document import (
     trace_document,
 )
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
-from mpad.explain.methods import METHODS, check_method, weigh
+from mpad.explain.methods import check_method, weigh
 from mpad.inference.pipeline import Pipeline
+from mpad.registry import METHODS
 from mpad.text.tokenizer import Tokens
 
 _UNKNOWN_SHARE = 0.3  # of the words; above it the explanation gets a note
