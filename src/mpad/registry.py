@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mpad.errors import InputError
 
+Method = Literal["gradients", "occlusion", "attention"]
+METHODS: tuple[Method, ...] = get_args(Method)  # of `mpad.explain`
 _TREES = {"tokenizer": "mpad.sequence.trees:tree_words"}
 _NETWORK = "mpad.paper.sequence_classifier:SequenceClassifier"
 
@@ -38,9 +40,8 @@ class Entry:
 
 
 def _mpad(name: str, variant: str) -> Entry:
-    everything = "gradients", "occlusion", "attention"
     classifier = "mpad.estimator.classifier:MPADClassifier"
-    return Entry(name, classifier, "mpad", "graphs", everything, True, True, {"variant": variant})
+    return Entry(name, classifier, "mpad", "graphs", METHODS, True, True, {"variant": variant})
 
 
 def _network(name: str, network: str, reads: Literal["graphs", "words", "trees"] = "words", **options: Any) -> Entry:

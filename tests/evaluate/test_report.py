@@ -29,7 +29,7 @@ def cells(page, name):
 def test_many_labels_have_a_table_of_right_missed_and_wrongly_given(many):
     model, texts, tags = many
     truth = [["fruit", "weird"] if "tool" in own else own for own in tags]  # half of them labelled wrongly
-    page = make_report(model.model_, texts, truth, model.card_, "tickets", mistakes=3)
+    page = make_report(model, texts, truth, "tickets", mistakes=3)
     right = int(model.predict(texts)[:, model.classes_.tolist().index("fruit")].sum())  # all have it
     assert cells(page, "fruit")[:4] == ["30", str(right), str(30 - right), "0"]
     assert cells(page, "weird")[:4] == ["15", "0", "15", "0"] and "does not know weird" in page
@@ -40,7 +40,7 @@ def test_many_labels_have_a_table_of_right_missed_and_wrongly_given(many):
 
 def test_what_speaks_for_each_label_is_named(many):
     model, texts, tags = many
-    page = make_report(model.model_, texts, tags, model.card_, "tickets", mistakes=0)
+    page = make_report(model, texts, tags, "tickets", mistakes=0)
     telling = page[page.index("Top features per class") :]
     assert re.search("<b>fruit</b></td><td>[^<]*(plum|apple|pear)", telling)
     assert re.search("<b>tool</b></td><td>[^<]*(saw|drill|hammer)", telling) and "mistakes" not in telling
@@ -48,7 +48,7 @@ def test_what_speaks_for_each_label_is_named(many):
 
 def test_one_label_has_its_confusions(fitted_flat, fruit_corpus):
     texts, labels = fruit_corpus[0][:20], fruit_corpus[1][:20]
-    page = make_report(fitted_flat.model_, texts, labels, fitted_flat.card_, "fruit", mistakes=2, against=texts[:10])
+    page = make_report(fitted_flat, texts, labels, "fruit", mistakes=2, against=texts[:10])
     style = page[: page.index("</style>")]
     assert style.count("{") == style.count("}") > 10, "else what follows is read as part of another rule"
     assert "Confusions" in page and "micro-F1" not in page and cells(page, "fruit")[0] == "10" and "Drift" in page
@@ -57,7 +57,7 @@ def test_one_label_has_its_confusions(fitted_flat, fruit_corpus):
 def test_a_report_names_documents_and_classes_in_full(fitted_flat, fruit_corpus):
     texts = fruit_corpus[0][:20]
     truth = ["fruit", "a class with a long name"] * 10
-    page = make_report(fitted_flat.model_, texts, truth, {}, "m", ids=[f"id-{k}" for k in range(20)])
+    page = make_report(fitted_flat, texts, truth, "m", ids=[f"id-{k}" for k in range(20)])
     matrix = page.split("<h2>Confusions</h2>")[1].split("</table>")[0]
     assert "<span>a class with a long name</span>" in matrix  # a column's head, not cut
     mistakes = page.split("mistakes, and why</h2>")[1]

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from mpad.explain import EdgeWeight, Explanation, WordWeight
-from mpad.explain.graph_svg import to_svg
 from mpad.explain.layout import MAX_NODES, draw
+from mpad.explain.page import to_svg
 
 
 def chain(n):

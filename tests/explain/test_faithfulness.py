@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+import torch
 
 from mpad.errors import InputError
 from mpad.explain import explain, faithfulness
-from mpad.explain.document import UNITS, Parts, PartWeights, trace_document
+from mpad.explain.document import UNITS, Parts, PartWeights, log_odds, trace_document
 from mpad.explain.faithfulness import RANDOM, SHARES, best, mean_and_error, measure
-from mpad.explain.occlusion import log_odds
 from mpad.graph import GraphConfig, build_graphs
 
 REPEATED = "plum and plum, but not a saw"
@@ -17,7 +17,7 @@ def measured(fitted_flat, fruit_corpus):
 
 
 def lead(model, graphs):
-    return log_odds(model.answer(graphs).logits, 0, False)
+    return log_odds(torch.from_numpy(model.answer(graphs).logits), 0, False).numpy()
 
 
 def test_a_good_order_beats_a_random_one(measured):

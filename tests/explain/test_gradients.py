@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from mpad import MPADClassifier
 from mpad.explain import explain
-from mpad.explain.document import trace_document
+from mpad.explain.document import log_odds, trace_document
 from mpad.explain.gradients import gradient_weights
 from mpad.explain.methods import weigh
-from mpad.explain.occlusion import log_odds
 from mpad.explain.terminal import as_text
 from mpad.graph import GraphConfig, build_graphs
 
@@ -47,7 +47,7 @@ def test_the_linear_part_has_its_share(variant, fruit_corpus):
     silent.vectors.data.zero_()
     mute = replace(model, network=silent, potentials=None).answer(document.graphs).logits
     nothing = model.potentials.network * mute + model.potentials.constant
-    whole = lead(model, document.graphs) - float(log_odds(nothing, 0, False)[0])
+    whole = lead(model, document.graphs) - float(log_odds(torch.from_numpy(nothing), 0, False)[0])
     assert parts.words.sum() == pytest.approx(whole, abs=0.03 * max(abs(whole), 1)) and not parts.note
     nodes, edges = model.potentials.shares(document.graphs)
     assert parts.word_potentials.sum() == pytest.approx(
@@ -60,7 +60,7 @@ def test_the_linear_part_has_its_share(variant, fruit_corpus):
 
 
 def lead(model, graphs):
-    return float(log_odds(model.answer(graphs).logits, 0, False)[0])
+    return float(log_odds(torch.from_numpy(model.answer(graphs).logits), 0, False)[0])
 
 
 def test_the_weights_of_words_add_up(model):

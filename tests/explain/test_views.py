@@ -7,7 +7,7 @@ from rich.console import Console
 
 from mpad.explain import EdgeWeight, Explanation, WordWeight
 from mpad.explain.figure import _reads_right_to_left
-from mpad.explain.layout import OPPOSES, SUPPORTS, blend_color, scale_weight
+from mpad.explain.layout import OPPOSES, SUPPORTS, blend_color, scale_weights
 from mpad.explain.terminal import as_text, colored_text, show
 
 NASTY = "<script>alert('x')</script> a [bold]plum[/bold] & \"quotes\" مرحبا 😀"
@@ -55,7 +55,7 @@ def test_colours_follow_the_sign():
     spans = colored_text(explanation).spans
     hexes = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in (SUPPORTS, OPPOSES)]
     assert [colour in str(span.style) for colour, span in zip(hexes, spans, strict=True)] == [True, True]
-    assert scale_weight(1, 0) == 0 and blend_color(0.0, (1, 2, 3)) == (1, 2, 3)
+    assert scale_weights([0.0, 0.0]) == [0.0, 0.0] and blend_color(0.0, (1, 2, 3)) == (1, 2, 3)
     assert "background: rgba(43, 131, 203, 0.75)" in explanation.to_html()
 
 

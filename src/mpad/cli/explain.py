@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mpad.explain.explanation import Explanation
     from mpad.inference.pipeline import Pipeline
 
-_METHODS = ("gradients", "occlusion", "attention")
 _PICTURES = (".svg", ".png", ".pdf")
 
 
@@ -153,7 +152,7 @@ def _validate(model: Path, text: str, out: Path | None, label: str | None, metho
     """Validate arguments before loading the model."""
     from mpad.errors import InputError
     from mpad.extras import require
-    from mpad.registry import REGISTRY, find_kind
+    from mpad.registry import METHODS, REGISTRY, find_kind
     from mpad.storage.model_folder import open_model, read_kind
 
     kind = read_kind(model)
@@ -161,8 +160,8 @@ def _validate(model: Path, text: str, out: Path | None, label: str | None, metho
     if entry is None or not entry.is_network:
         supported = ", ".join(name for name, entry in REGISTRY.items() if entry.explained_by)
         raise InputError(f"{model}: a '{kind}' cannot be explained; these can: {supported}")
-    if method is not None and method not in _METHODS:
-        raise InputError(f"no method '{method}' (known: {', '.join(_METHODS)})")
+    if method is not None and method not in METHODS:
+        raise InputError(f"no method '{method}' (known: {', '.join(METHODS)})")
     classes = [str(name) for name in open_model(model, lambda files: files.labels()).classes.tolist()]
     if label is not None and label not in classes:
         raise InputError(f"no class '{label}' to explain (known: {', '.join(classes)})")
@@ -285,8 +284,8 @@ def _print_faithfulness(model: "Pipeline", texts: list[str], method: str | None,
     """Print the faithfulness of explanations, by every method or by one."""
     from mpad.cli.progress import document_bar
     from mpad.explain.faithfulness import RANDOM, best, measure
-    from mpad.explain.methods import METHODS
     from mpad.explain.pairs import pair_share
+    from mpad.registry import METHODS
 
     with document_bar(len(texts), "explaining") as done:
         scores = measure(model, texts, [method] if method else METHODS, [unit], done=done)

@@ -65,16 +65,6 @@ def run(
     if network_model is None or network_model.kind != "mpad":
         raise InputError(f"{model}: a report explains mistakes, which an mpad model can; mpad evaluate takes any")
     with document_bar(min(len(texts), 200), "explaining") as done:
-        page = make_report(
-            network_model,
-            texts,
-            labels,
-            classifier.card_,
-            model.resolve().name,
-            reference,
-            mistakes,
-            done,
-            documents.ids,
-        )
+        page = make_report(classifier, texts, labels, model.resolve().name, reference, mistakes, done, documents.ids)
     write_file(out, page.encode("utf-8", "replace"))
     typer.echo(f"wrote {out} ({len(texts):,} documents)", err=True)

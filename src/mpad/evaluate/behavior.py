@@ -5,9 +5,8 @@ order), intensifiers, and contrast with "but", where the last part decides. The 
 words cannot distinguish the two sentences of a word-order pair, however accurate it is.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,45 @@ from numpy.typing import NDArray
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import Share, wilson
 
-CATEGORIES = ("negation", "word order", "intensifiers", "contrast")
 _PAIRS_PER_CELL = 25  # per category and domain
 _THINGS = {
     "products": ("camera", "battery", "screen", "keyboard", "sound", "case", "manual", "price", "software", "zoom"),
     "films": ("film", "plot", "acting", "script", "music", "ending", "cast", "direction", "dialogue", "pace"),
 }
-_GOOD = ("good", "great", "excellent", "wonderful", "impressive", "enjoyable", "brilliant")
-_BAD = ("bad", "terrible", "awful", "poor", "disappointing", "boring", "horrible")
-_STRONG, _WEAK = ("very", "extremely", "really", "absolutely"), ("slightly", "somewhat", "hardly", "barely")
+_WORDS = {
+    "good": ("good", "great", "excellent", "wonderful", "impressive", "enjoyable", "brilliant"),
+    "bad": ("bad", "terrible", "awful", "poor", "disappointing", "boring", "horrible"),
+    "strong": ("very", "extremely", "really", "absolutely"),
+    "weak": ("slightly", "somewhat", "hardly", "barely"),
+}
 _POSITIVE_NAMES = {"positive", "pos", "good", "1", "true", "yes", "fresh"}  # usual names of the positive class
+# The more positive sentence first; {other} is another thing.
+_TEMPLATES = {
+    "negation": (
+        ("The {thing} is {good}.", "The {thing} is not {good}."),
+        ("The {thing} is not {bad}.", "The {thing} is {bad}."),
+        ("I would call the {thing} {good}.", "I would not call the {thing} {good}."),
+        ("The {thing} was {good}.", "The {thing} was never {good}."),
+        ("Nobody can call the {thing} {bad}.", "Everybody can call the {thing} {bad}."),
+    ),
+    "word order": (
+        ("The {thing} is {good}, not {bad}.", "The {thing} is {bad}, not {good}."),
+        ("I expected a {bad} {thing} and got a {good} one.", "I expected a {good} {thing} and got a {bad} one."),
+        ("Not {bad} at all, the {thing} is {good}.", "Not {good} at all, the {thing} is {bad}."),
+        ("The {thing} went from {bad} to {good}.", "The {thing} went from {good} to {bad}."),
+        ("The {thing} is more {good} than {bad}.", "The {thing} is more {bad} than {good}."),
+    ),
+    "intensifiers": (
+        ("The {thing} is {strong} {good}.", "The {thing} is {weak} {good}."),
+        ("The {thing} is {weak} {bad}.", "The {thing} is {strong} {bad}."),
+    ),
+    "contrast": (
+        ("The {thing} is {bad}, but the {other} is {good}.", "The {other} is {good}, but the {thing} is {bad}."),
+        ("The {thing} looked {bad}, but it is {good}.", "The {thing} looked {good}, but it is {bad}."),
+        ("{bad} {thing}, but {good} all in all.", "{good} {thing}, but {bad} all in all."),
+    ),
+}
+CATEGORIES = tuple(_TEMPLATES)
 
 
 @dataclass(frozen=True)
@@ -54,52 +82,15 @@ class Behavior:
 
 def minimal_pairs() -> list[Pair]:
     """Return the two hundred pairs, which are always the same."""
-    pairs: list[Pair] = []
+    pairs = []
     for domain, things in _THINGS.items():
-        for category, sentences in zip(CATEGORIES, (_negation, _order, _intensity, _contrast), strict=True):
-            fillers = zip(cycle(things), cycle(_GOOD), cycle(_BAD), cycle(_STRONG), cycle(_WEAK), strict=False)
-            chosen = islice(enumerate(fillers), _PAIRS_PER_CELL)
-            pairs += [Pair(category, domain, *sentences(k, *words, things[(k + 3) % 10])) for k, words in chosen]
+        for category, templates in _TEMPLATES.items():
+            for k in range(_PAIRS_PER_CELL):
+                words = {name: choices[k % len(choices)] for name, choices in _WORDS.items()}
+                words |= {"thing": things[k % 10], "other": things[(k + 3) % 10]}
+                sentences = (sentence.format(**words).capitalize() for sentence in templates[k % len(templates)])
+                pairs.append(Pair(category, domain, *sentences))
     return pairs
-
-
-def _negation(k: int, thing: str, good: str, bad: str, strong: str, weak: str, other: str) -> tuple[str, str]:
-    templates = (
-        (f"The {thing} is {good}.", f"The {thing} is not {good}."),
-        (f"The {thing} is not {bad}.", f"The {thing} is {bad}."),
-        (f"I would call the {thing} {good}.", f"I would not call the {thing} {good}."),
-        (f"The {thing} was {good}.", f"The {thing} was never {good}."),
-        (f"Nobody can call the {thing} {bad}.", f"Everybody can call the {thing} {bad}."),
-    )
-    return templates[k % len(templates)]
-
-
-def _order(k: int, thing: str, good: str, bad: str, strong: str, weak: str, other: str) -> tuple[str, str]:
-    templates = (
-        (f"The {thing} is {good}, not {bad}.", f"The {thing} is {bad}, not {good}."),
-        (f"I expected a {bad} {thing} and got a {good} one.", f"I expected a {good} {thing} and got a {bad} one."),
-        (f"Not {bad} at all, the {thing} is {good}.", f"Not {good} at all, the {thing} is {bad}."),
-        (f"The {thing} went from {bad} to {good}.", f"The {thing} went from {good} to {bad}."),
-        (f"The {thing} is more {good} than {bad}.", f"The {thing} is more {bad} than {good}."),
-    )
-    return templates[k % len(templates)]
-
-
-def _intensity(k: int, thing: str, good: str, bad: str, strong: str, weak: str, other: str) -> tuple[str, str]:
-    templates = (
-        (f"The {thing} is {strong} {good}.", f"The {thing} is {weak} {good}."),
-        (f"The {thing} is {weak} {bad}.", f"The {thing} is {strong} {bad}."),
-    )
-    return templates[k % len(templates)]
-
-
-def _contrast(k: int, thing: str, good: str, bad: str, strong: str, weak: str, other: str) -> tuple[str, str]:
-    templates = (
-        (f"The {thing} is {bad}, but the {other} is {good}.", f"The {other} is {good}, but the {thing} is {bad}."),
-        (f"The {thing} looked {bad}, but it is {good}.", f"The {thing} looked {good}, but it is {bad}."),
-        (f"{bad.capitalize()} {thing}, but {good} all in all.", f"{good.capitalize()} {thing}, but {bad} all in all."),
-    )
-    return templates[k % len(templates)]
 
 
 def check_behavior(
@@ -137,7 +128,7 @@ def check_behavior(
 
 
 def _positive_column(
-    classes: Iterable[Any], probabilities: Callable[[list[str]], NDArray[np.float64]], positive: str | None
+    classes: Sequence[Any], probabilities: Callable[[list[str]], NDArray[np.float64]], positive: str | None
 ) -> int:
     """Return the column of the positive class, by argument, by name, or by the model's prediction for praise."""
     names = [str(name) for name in classes]
@@ -150,6 +141,5 @@ def _positive_column(
     known = [k for k, name in enumerate(names) if name.lower() in _POSITIVE_NAMES]
     if len(known) == 1:
         return known[0]
-    praise, blame = (" ".join(words) for words in (_GOOD, _BAD))
-    lead = np.subtract(*probabilities([praise, blame]))
-    return int(lead.argmax())
+    praise, blame = probabilities([" ".join(_WORDS["good"]), " ".join(_WORDS["bad"])])
+    return int((praise - blame).argmax())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import Share, wilson
@@ -40,15 +41,11 @@ class ClassScores:
     @cached_property
     def matrix(self) -> NDArray[np.int64]:
         """Confusion matrix: rows are true, columns predicted classes."""
-        from sklearn.metrics import confusion_matrix
-
         return np.asarray(confusion_matrix(self.truth, self.predicted, labels=self.classes))
 
     @cached_property
     def per_class(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Precision, recall, F1 and number of documents of each class."""
-        from sklearn.metrics import precision_recall_fscore_support
-
         precision, recall, f1, support = precision_recall_fscore_support(
             self.truth, self.predicted, labels=self.classes, zero_division=0.0
         )

@@ -2,8 +2,9 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mpad.data.inputs import as_examples
 from mpad.data.labels import label_names, learn_labels
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import Share, wilson
-from mpad.evaluate.cross_validation import shuffled_folds
+from mpad.evaluate.cross_validation import Rows, shuffled_folds
 
 
 @dataclass(frozen=True)
@@ -96,27 +97,26 @@ def compare(
     labels = learn_labels(truth, names)
     if labels.multilabel:
         check_many_labels(models)
-        truth, limit, unit = labels.as_predicted(truth), len(truth), "documents"
+        truth = labels.as_predicted(truth)
+    _check_folds(folds, truth)
+    splits = shuffled_folds(folds, texts, truth, seed, text_groups(texts))
+    scores: list[Scores] = []
+    for name, model in models.items():
+        rows, megabytes = _score_folds(model, texts, truth, splits, partial(done, name))
+        accuracy, micro, macro, fit, predict = np.array(rows).T
+        p_value = _p_value(micro - scores[0].micro_f1, len(splits[0][1]) / len(splits[0][0])) if scores else None
+        speed, many = len(texts) / float(predict.sum()), labels.multilabel
+        scores.append(Scores(name, accuracy, micro, macro, fit, speed, megabytes, p_value, len(texts), many))
+    return scores
+
+
+def _check_folds(folds: int, truth: NDArray[Any]) -> None:
+    if truth.ndim == 2:
+        limit, unit = len(truth), "documents"
     else:
         limit, unit = int(np.unique(truth, return_counts=True)[1].min()), "documents of the rarest class"
     if not 2 <= folds <= limit:
         raise InputError(f"folds must be from 2 to {limit}, the {unit}, not {folds}")
-    splits = shuffled_folds(folds, texts, truth, seed, text_groups(texts))
-    scores: list[Scores] = []
-    for name, model in models.items():
-        rows, size = [], 0.0
-        for fold, (training, test) in enumerate(splits):
-            fitted, row = _fit_and_score(model, texts, truth, training, test)
-            rows.append(row)
-            if fold == 0:
-                size = _megabytes(fitted)
-            done(name, fold)
-        accuracy, micro, macro, fit, predict = np.array(rows).T
-        p_value = _p_value(micro - scores[0].micro_f1, len(splits[0][1]) / len(splits[0][0])) if scores else None
-        speed = len(texts) / float(predict.sum())
-        many = labels.multilabel
-        scores.append(Scores(name, accuracy, micro, macro, fit, speed, size, p_value, len(texts), many))
-    return scores
 
 
 def check_many_labels(models: Mapping[str, Any]) -> None:
@@ -126,22 +126,26 @@ def check_many_labels(models: Mapping[str, Any]) -> None:
         raise InputError(f"documents have many labels, but these models give one: {', '.join(unable)}; leave them out")
 
 
-def _fit_and_score(
-    model: Any, texts: list[str], truth: NDArray[Any], training: NDArray[Any], test: NDArray[Any]
-) -> tuple[Any, tuple[float, ...]]:
-    """Return a fitted clone, and its accuracy, micro-F1, macro-F1, and seconds to fit and to predict."""
-    start = time.perf_counter()
-    fitted = clone(model).fit([texts[row] for row in training], truth[training])
-    fit_end = time.perf_counter()
-    fitted.predict([texts[test[0]]])  # warm-up: the first prediction prepares caches
-    predict_start = time.perf_counter()
-    predicted = fitted.predict([texts[row] for row in test])
-    end = time.perf_counter()
-    accuracy = micro = float(accuracy_score(truth[test], predicted))
-    macro = float(f1_score(truth[test], predicted, average="macro", zero_division=0.0))
-    if truth.ndim == 2:
-        micro = float(f1_score(truth[test], predicted, average="micro", zero_division=0.0))
-    return fitted, (accuracy, micro, macro, fit_end - start, end - predict_start)
+def _score_folds(
+    model: Any, texts: list[str], truth: NDArray[Any], splits: Sequence[tuple[Rows, Rows]], done: Callable[[int], None]
+) -> tuple[list[tuple[float, ...]], float]:
+    """Return accuracy, micro-F1, macro-F1, seconds to fit and to predict of each fold, and the size in megabytes."""
+    rows, megabytes = [], 0.0
+    for fold, (training, test) in enumerate(splits):
+        start = time.perf_counter()
+        fitted = clone(model).fit([texts[row] for row in training], truth[training])
+        fit_end = time.perf_counter()
+        fitted.predict([texts[test[0]]])  # warm-up: the first prediction prepares caches
+        predict_start = time.perf_counter()
+        predicted = fitted.predict([texts[row] for row in test])
+        end = time.perf_counter()
+        f1 = [float(f1_score(truth[test], predicted, average=mean, zero_division=0.0)) for mean in ("micro", "macro")]
+        accuracy = float(accuracy_score(truth[test], predicted))
+        rows.append((accuracy, *f1, fit_end - start, end - predict_start))
+        if fold == 0:
+            megabytes = _megabytes(fitted)
+        done(fold)
+    return rows, megabytes
 
 
 def _megabytes(fitted: Any) -> float:

@@ -1,7 +1,7 @@
 """Cross-validation; on a GPU all folds of all settings train at once, in one stacked model."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ from mpad.network import find_device, to_device
 from mpad.training.engine import evaluate
 from mpad.training.loop import train_in_turn
 from mpad.training.progress import EpochReport, Sink, silent
-from mpad.training.task import Examples, Task
+from mpad.training.task import make_examples
 
 Rows = NDArray[np.int64]
 Fold = tuple[Rows, Rows | None, Rows]  # training rows, validation rows or None, test rows
@@ -111,62 +111,47 @@ def cross_validate_in_turn(
     texts, truth = as_examples(X, y)
     labels = learn_labels(truth, names)
     warn_of_labels(labels, truth)
-    targets, ones = labels.encode(truth), np.ones(len(texts), np.float32)
+    targets = labels.encode(truth)
     seeds = [as_seed(setting.random_state) for setting in settings]
     groups = text_groups(texts) if group_copies else None
     folds = _make_folds(cv, texts, targets, seeds[0], groups)
     shared, packed = untrained_model(settings[0], texts, labels, seeds[0], vectors_from=vector_rows(len(texts), folds))
-    device = find_device(settings[0].device)
-    corpus = to_device(packed, device)
-    data = TrainingData(packed, corpus, targets, ones, groups)
-    runs = [
-        _FoldRun(number, fold, *_make_tasks(setting, seed, shared, data, rows))
-        for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True))
-        for fold, rows in enumerate(folds)
-    ]
-    tasks = [task if watch else replace(task, watched=None) for run in runs for task in run.tasks]
-    trained = train_in_turn(tasks, sink)
-    for run in runs:
-        histories = list(islice(trained, len(run.tasks)))
-        history, (setting, fold) = histories[0], (run.setting, run.fold)
+    corpus = to_device(packed, find_device(settings[0].device))
+    runs = []
+    for number, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
+        for fold, (training, held, test) in enumerate(folds):
+            weights = np.ones(len(texts), np.float32)
+            weights[training] = labels.weights(setting.class_weight, targets[training])
+            data = TrainingData(packed, corpus, targets, weights, groups)
+            split = Split(training, held, test if watch else None)
+            runs.append((number, fold, data, make_tasks(setting, shared, data, split, seed)))
+    trained = train_in_turn([task for *_, tasks in runs for task in tasks], sink)
+    for number, fold, data, tasks in runs:
+        histories = list(islice(trained, len(tasks)))
+        history, (_, held, test) = histories[0], folds[fold]
         best = history.reports[history.best_epoch - 1]
-        estimator = clone(settings[setting])
-        model, fitted = estimator._complete(
-            shared, run.data, run.tasks, seeds[setting], train_on_held=folds[fold][1] is None
-        )
+        estimator = clone(settings[number])
+        model, fitted = estimator._complete(shared, data, tasks, seeds[number], train_on_held=held is None)
         estimator._remember(model, fitted, histories)
-        if len(run.tasks) > 1 or fitted.potentials is not None:
-            test_accuracy: float | None = _accuracy(model, packed, targets, folds[fold][2])
+        if len(tasks) > 1 or fitted.potentials is not None:
+            accuracy: float | None = float(rightness(model.answer(packed).logits[test], targets[test]).mean())
+        elif watch:
+            accuracy = best.watched_accuracy
         else:
-            test_accuracy = best.watched_accuracy if watch else evaluate(model.network, _test_examples(run.tasks[0]))[1]
+            accuracy = evaluate(model.network, make_examples(corpus, test, targets))[1]
         yield FoldResult(
-            setting=setting,
+            setting=number,
             fold=fold,
             estimator=estimator,
             validation_accuracy=estimator.held_out_accuracy_.get("mpad", best.validation_accuracy),
-            test_accuracy=float(test_accuracy or 0.0),
-            test_f1=_test_f1(model, packed, targets, folds[fold][2]) if labels.multilabel else None,
+            test_accuracy=float(accuracy or 0.0),
+            test_f1=_test_f1(model, packed, targets, test) if labels.multilabel else None,
             best_epoch=history.best_epoch,
             seconds=history.seconds if history.together > 1 else sum(each.seconds for each in histories),
             together=history.together,
             reports=tuple(history.reports),
-            test=folds[fold][2],
+            test=test,
         )
-
-
-@dataclass(frozen=True)
-class _FoldRun:
-    """Fold of a setting: its data, and a task per network."""
-
-    setting: int
-    fold: int
-    data: TrainingData
-    tasks: list[Task]
-
-
-def _accuracy(model: Pipeline, packed: Any, targets: NDArray[Any], test: Rows) -> float:
-    """Return the share of correct documents; for multi-label data, of correct single decisions."""
-    return float(rightness(model.answer(packed).logits[test], targets[test]).mean())
 
 
 def _test_f1(model: Pipeline, packed: Any, targets: NDArray[Any], test: Rows) -> tuple[float, float]:
@@ -175,28 +160,12 @@ def _test_f1(model: Pipeline, packed: Any, targets: NDArray[Any], test: Rows) ->
     return scores.micro_f1.value, scores.macro_f1.value
 
 
-def _test_examples(task: Task) -> Examples:
-    assert task.watched is not None
-    return task.watched
-
-
 def vector_rows(n: int, folds: Sequence[Fold]) -> Rows:
     """Return the rows for learning word vectors: those that no fold tests on, or all rows if each is tested."""
     tested = np.zeros(n, bool)
     for _, _, test in folds:
         tested[test] = True
     return np.flatnonzero(~tested) if not tested.all() else np.arange(n)
-
-
-def _make_tasks(
-    setting: TextClassifier, seed: int, model: Pipeline, data: TrainingData, fold: Fold
-) -> tuple[TrainingData, list[Task]]:
-    """Return the data and the tasks of one fold of a setting, over the shared corpus and vectors."""
-    chosen, held, test = fold
-    weights = data.weights.copy()
-    weights[chosen] = model.labels.weights(setting.class_weight, data.targets[chosen])
-    weighted = replace(data, weights=weights)
-    return weighted, make_tasks(setting, model, weighted, Split(chosen, held, test), seed)
 
 
 def _check_same_architecture(settings: Sequence[TextClassifier]) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_fscore_support
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from mpad.data.labels import Labels, as_lists
 from mpad.estimator.held_out_scores import Share, wilson
@@ -32,17 +33,17 @@ class LabelScores:
     predicted: NDArray[np.bool_]  # (documents, labels)
     unknown: tuple[str, ...] = ()  # labels unknown to the model
 
-    @cached_property
+    @property
     def right(self) -> NDArray[np.int64]:
         """True positives: (labels,)."""
         return np.asarray((self.truth & self.predicted).sum(0))
 
-    @cached_property
+    @property
     def missed(self) -> NDArray[np.int64]:
         """False negatives: (labels,)."""
         return np.asarray((self.truth & ~self.predicted).sum(0))
 
-    @cached_property
+    @property
     def wrong(self) -> NDArray[np.int64]:
         """False positives: (labels,)."""
         return np.asarray((~self.truth & self.predicted).sum(0))
@@ -50,17 +51,17 @@ class LabelScores:
     @property
     def precision(self) -> NDArray[np.float64]:
         """Precision per label: (labels,)."""
-        return _ratio(self.right, self.right + self.wrong)
+        return self._average(None)[0]
 
     @property
     def recall(self) -> NDArray[np.float64]:
         """Recall per label: (labels,)."""
-        return _ratio(self.right, self.right + self.missed)
+        return self._average(None)[1]
 
     @property
     def f1(self) -> NDArray[np.float64]:
         """F1 per label: (labels,)."""
-        return _ratio(2 * self.right, 2 * self.right + self.missed + self.wrong)
+        return self._average(None)[2]
 
     @property
     def has_any(self) -> NDArray[np.bool_]:
@@ -70,20 +71,23 @@ class LabelScores:
     @property
     def micro(self) -> tuple[float, float, float]:
         """Micro-averaged precision, recall and F1."""
-        right, missed, wrong = int(self.right.sum()), int(self.missed.sum()), int(self.wrong.sum())
-        return (
-            right / max(right + wrong, 1),
-            right / max(right + missed, 1),
-            2 * right / max(2 * right + missed + wrong, 1),
-        )
+        precision, recall, f1 = map(float, self._average("micro"))
+        return precision, recall, f1
 
     @property
     def macro(self) -> tuple[float, float, float]:
         """Macro-averaged precision, recall and F1, over labels with at least one document."""
-        used = self.has_any
-        if not used.any():
+        if not self.truth.any():
             return 0.0, 0.0, 0.0
-        return float(self.precision[used].mean()), float(self.recall[used].mean()), float(self.f1[used].mean())
+        precision, recall, f1 = (float(score[self.has_any].mean()) for score in self._average(None))
+        return precision, recall, f1
+
+    def _average(self, average: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return precision, recall and F1: an average, or (labels,) each."""
+        precision, recall, f1, _ = precision_recall_fscore_support(
+            self.truth, self.predicted, average=average, zero_division=0.0
+        )
+        return np.asarray(precision), np.asarray(recall), np.asarray(f1)
 
     @property
     def micro_f1(self) -> Measured:
@@ -106,28 +110,20 @@ class LabelScores:
         below = above + (self.truth ^ self.predicted)[:, labels]
         if pooled:
             above, below = above.sum(1, keepdims=True), below.sum(1, keepdims=True)
-        ratio, total = _ratio(above.sum(0), below.sum(0)), np.maximum(below.sum(0), 1)
+        total = np.maximum(below.sum(0), 1)
         if not len(total):
             return 0.0
-        influence = ((above - ratio * below) / total).mean(1)  # of each document on the mean ratio
+        influence = ((above - above.sum(0) / total * below) / total).mean(1)  # of each document on the mean F1
         return 1.96 * float(np.sqrt((influence**2).sum()))
-
-
-def _ratio(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
-    """Return quotients, with 0 for 0 / 0."""
-    return np.asarray(above / np.maximum(below, 1), np.float64)
 
 
 def score_labels(labels: Labels, truth: Sequence[Any], indicators: NDArray[Any]) -> LabelScores:
     """Return the scores of predicted indicators, (n, n_classes), against a list of true labels per document."""
     names, lists = [str(name) for name in labels.classes], as_lists(truth)
-    names += sorted({name for own in lists for name in own} - set(names))
-    place = {name: column for column, name in enumerate(names)}
-    true, predicted = np.zeros((2, len(lists), len(names)), bool)
-    for row, own in enumerate(lists):
-        true[row, [place[name] for name in own]] = True
-    predicted[:, : len(labels)] = indicators
-    return LabelScores(names, true, predicted, tuple(names[len(labels) :]))
+    unknown = sorted({name for own in lists for name in own} - set(names))
+    true = MultiLabelBinarizer(classes=[*names, *unknown]).fit_transform(lists).astype(bool)
+    predicted = np.pad(np.asarray(indicators, bool), ((0, 0), (0, len(unknown))))
+    return LabelScores([*names, *unknown], true, predicted, tuple(unknown))
 
 
 def plot_labels(path: Path, scores: LabelScores) -> None:

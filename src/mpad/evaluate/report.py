@@ -4,10 +4,10 @@ It shows scores with intervals, confusions, calibration, the top features of eac
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,15 @@ from sklearn.metrics import confusion_matrix
 
 from mpad.estimator.held_out_scores import Share
 from mpad.evaluate.calibration import Calibration
-from mpad.evaluate.class_scores import ClassScores
-from mpad.evaluate.label_scores import LabelScores, Measured, score_labels
+from mpad.evaluate.class_scores import ClassScores, evaluate
+from mpad.evaluate.label_scores import LabelScores, Measured
 from mpad.explain import DEFAULT, explain
-from mpad.explain.corpus import ClassFeatures, class_features
-from mpad.explain.drift import Drift, drift
+from mpad.explain.corpus import class_features
+from mpad.explain.drift import drift
 from mpad.explain.page import to_fragment
 from mpad.inference.pipeline import Pipeline
 
+Floats = NDArray[np.float64]
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --faint: #525c66; --line: #ccd3da; --page: #ffffff; --mark: 23,
   121, 106; --miss: 189, 47, 116; }
@@ -49,24 +50,26 @@ _MAX_EXPLAINED = 200  # documents explained for the top features
 _MAX_CLASSES = 30  # in a readable confusion matrix
 
 
-@dataclass(frozen=True)
-class _Evaluation:
-    """Predictions of a single-label model on labeled documents."""
+class _Mistake(NamedTuple):
+    """Document with a wrong label, and the label to explain."""
 
-    texts: Sequence[str]
-    scores: ClassScores
-    ids: Sequence[str] | None = None  # ids of the documents in their file
+    document: int
+    label: Any
+    caption: str
 
-    def document_name(self, k: int) -> str:
-        """Return the id of a document, or its number if it has none."""
-        return f"document {k + 1}" if self.ids is None else f"document {self.ids[k]}"
+
+class _Evaluation(NamedTuple):
+    """Sections on the scores, the meaning of the colors, and the mistakes, most confident first."""
+
+    sections: str
+    legend: str
+    mistakes: Iterator[_Mistake]
 
 
 def make_report(
-    model: Pipeline,
+    classifier: Any,
     texts: Sequence[str],
     truth: Sequence[Any],
-    card: dict[str, Any],
     name: str,
     against: Sequence[str] | None = None,
     mistakes: int = 8,
@@ -77,12 +80,10 @@ def make_report(
 
     Parameters
     ----------
-    model : Pipeline
-        The model of a fitted classifier: `classifier.model_`.
+    classifier : MPADClassifier
+        The fitted model.
     texts, truth : sequence
         Documents and their labels.
-    card : dict
-        The model card: `classifier.card_`.
     name : str
         Title of the page.
     against : sequence of str, optional
@@ -100,21 +101,18 @@ def make_report(
         Self-contained HTML.
 
     """
-    probabilities = model.predict_proba(list(texts))
-    sample = list(texts[:: max(1, len(texts) // _MAX_EXPLAINED)])[:_MAX_EXPLAINED]
-    features = _feature_table(class_features(model, sample, DEFAULT, 8, done), len(sample))
-    about = f"<h1>{escape(name)}</h1>{_about_model(card)}"
-    if model.labels.multilabel:
-        scores = score_labels(model.labels, truth, model.labels.apply_thresholds(probabilities))
-        parts = [about, *_multilabel_sections(model, texts, scores, probabilities, features, mistakes)]
+    model: Pipeline = classifier.model_
+    names = [str(one) for one in (ids or range(1, len(texts) + 1))]
+    scores = evaluate(classifier, texts, truth)
+    if isinstance(scores, LabelScores):
+        sections, legend, wrong = _evaluate_labels(model, texts, scores, names)
     else:
-        classes = [str(label) for label in model.labels.classes]
-        predicted = [classes[column] for column in probabilities.argmax(1)]
-        single = ClassScores(classes, [str(label) for label in truth], predicted, probabilities.max(1))
-        results = _Evaluation(texts, single, ids)
-        parts = [about, _header(results), _per_class(results), _confusions(results), _calibration(results), features]
-        parts.append(_mistakes(model, results, mistakes) if mistakes else "")
-    parts.append("" if against is None else _drift_table(drift(model, against, texts)))
+        sections, legend, wrong = _evaluate_classes(texts, scores, names)
+    parts = [f"<h1>{escape(name)}</h1>", _about_model(classifier.card_), sections, _top_features(model, texts, done)]
+    if mistakes:
+        parts.append(_explain_mistakes(model, texts, islice(wrong, mistakes), legend))
+    if against is not None:
+        parts.append(_drift(model, against, texts))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(name)}: report</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -122,25 +120,108 @@ def make_report(
     )
 
 
-def _header(results: _Evaluation) -> str:
-    most, share = results.scores.majority
-    return (
-        f"<div class='row'>{_score_box(results.scores.accuracy, 'right')}</div>"
-        f"<p class='quiet'>{len(results.texts):,} documents. Always predicting '{escape(most)}' would be right for "
-        f"{100 * share:.1f} %. {_about_lengths(results.texts)}</p>"
+def _about_model(card: Mapping[str, Any]) -> str:
+    """Return the date, size and held-out accuracy of the training."""
+    held, svm = card.get("validation_accuracy"), card.get("validation_accuracy_tfidf_svm")
+    facts = [
+        f"trained {str(card['trained'])[:10]} on {card['documents']:,} documents" if "trained" in card else "",
+        f"held-out accuracy: {100 * held:.1f} %" if isinstance(held, float) else "",
+        f"TF-IDF + linear SVM on the same: {100 * svm:.1f} %" if isinstance(svm, float) else "",
+    ]
+    return f"<p class='quiet'>{escape('; '.join(fact for fact in facts if fact))}</p>"
+
+
+def _evaluate_classes(texts: Sequence[str], scores: ClassScores, names: Sequence[str]) -> _Evaluation:
+    calibration = scores.calibration()
+    assert calibration is not None
+    *measures, support = scores.per_class
+    most, share = scores.majority
+    parts = (
+        f"<div class='row'>{_score_box(scores.accuracy, 'right')}</div>"
+        f"<p class='quiet'>{len(texts):,} documents. Always predicting '{escape(most)}' would be right for "
+        f"{100 * share:.1f} %. {_about_lengths(texts)}</p>"
+        f"<h2>Each class</h2>{_class_table(scores.classes, measures, {'documents': support})}",
+        _confusions(scores),
+        _calibration(
+            calibration,
+            ": the mean distance between confidence and accuracy. Points on the line are perfectly calibrated.",
+            "the documents",
+            _coverage_table(calibration),
+        ),
     )
+    legend = "Blue words support the prediction, orange ones oppose it."
+    return _Evaluation("".join(parts), legend, _class_mistakes(scores, names))
 
 
-def _per_class(results: _Evaluation) -> str:
-    precision, recall, f1, support = results.scores.per_class
-    table = _class_table(results.scores.classes, precision, recall, f1, {"documents": support})
-    return f"<h2>Each class</h2>{table}"
+def _evaluate_labels(model: Pipeline, texts: Sequence[str], scores: LabelScores, names: Sequence[str]) -> _Evaluation:
+    probabilities = model.predict_proba(list(texts))
+    each = scores.truth.sum(1)
+    counts = {"documents": scores.right + scores.missed, "right": scores.right}
+    counts |= {"missed": scores.missed, "wrongly given": scores.wrong}
+    unknown = escape(", ".join(scores.unknown[:10]))
+    note = f" The model does not know {unknown}, so it is always missed." if unknown else ""
+    parts = (
+        f"<div class='row'>{_score_box(scores.micro_f1, 'micro-F1')}{_score_box(scores.macro_f1, 'macro-F1')}"
+        f"{_score_box(scores.exact, 'right in all labels')}</div>"
+        f"<p class='quiet'>{len(texts):,} documents with {each.mean():.1f} labels on average, {each.max():,} at most; "
+        f"{int((each == 0).sum()):,} have none. {_about_lengths(texts)}</p>"
+        "<h2>Each label</h2><p class='quiet'>Missed: documents with the label, predicted without it; wrongly "
+        f"given: documents without the label, predicted with it.{note}</p>"
+        f"{_class_table(scores.names, (scores.precision, scores.recall, scores.f1), counts)}",
+        _calibration(
+            Calibration(probabilities.ravel(), scores.truth[:, : len(model.labels)].ravel()),
+            ", over all labels of all documents: the mean distance between the probability of a label and its "
+            "frequency.",
+            "labels and documents",
+        ),
+    )
+    legend = "Blue words support the label named first, orange ones oppose it."
+    return _Evaluation("".join(parts), legend, _label_mistakes(model, scores, probabilities, names))
 
 
-def _confusions(results: _Evaluation) -> str:
-    counts = Counter([*results.scores.truth, *results.scores.predicted])
+def _about_lengths(texts: Sequence[str]) -> str:
+    words = np.array([len(text.split()) for text in texts])
+    return f"The median length is {np.median(words):.0f} words, the maximum {words.max():,}."
+
+
+def _score_box(measured: Measured | Share, name: str) -> str:
+    low, high = (
+        (measured.low, measured.high)
+        if isinstance(measured, Share)
+        else (max(0.0, measured.value - measured.margin), min(1.0, measured.value + measured.margin))
+    )
+    interval = f"95 % interval {100 * low:.1f} to {100 * high:.1f}"
+    return f"<div><span class='score'>{100 * measured.value:.1f} %</span> {name} ({interval})</div>"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of ready cells."""
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    return f"<div class='scroll'><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _text(value: Any) -> str:
+    return f"<td>{escape(str(value))}</td>"
+
+
+def _number(value: str) -> str:
+    return f"<td class='number'>{value}</td>"
+
+
+def _class_table(names: Sequence[str], measures: Sequence[NDArray[Any]], counts: Mapping[str, NDArray[Any]]) -> str:
+    """Return a table with one row per class: counts, precision, recall, F1 and a bar for F1."""
+    columns = [[f"{n:,}" for n in column.tolist()] for column in counts.values()]
+    columns += [[f"{score:.3f}" for score in measure] for measure in measures]
+    bars = [f"<td class='wide'><span class='bar' style='width:{6 * f1:.2f}rem'></span></td>" for f1 in measures[-1]]
+    rows = ([_text(name), *map(_number, cells), bar] for name, bar, *cells in zip(names, bars, *columns, strict=True))
+    return _table(["class", *counts, "precision", "recall", "F1"], rows)
+
+
+def _confusions(scores: ClassScores) -> str:
+    counts = Counter([*scores.truth, *scores.predicted])
     classes = sorted(name for name, _ in counts.most_common(_MAX_CLASSES))
-    matrix = confusion_matrix(results.scores.truth, results.scores.predicted, labels=classes)
+    matrix = confusion_matrix(scores.truth, scores.predicted, labels=classes)
     diagonal = np.eye(len(classes), dtype=bool)
     most = {True: max(int(matrix[diagonal].max(initial=0)), 1), False: max(int(matrix[~diagonal].max(initial=0)), 1)}
 
@@ -161,133 +242,79 @@ def _confusions(results: _Evaluation) -> str:
     )
 
 
-def _calibration(results: _Evaluation) -> str:
-    calibration = results.scores.calibration()
-    assert calibration is not None
-    shares, accuracies = calibration.coverage()
-    rows = "".join(
-        f"<tr><td class='number'>{100 * shares[k]:.0f} %</td><td class='number'>{100 * accuracies[k]:.1f} %</td></tr>"
-        for k in (1, 4, 9, 14, 19)
+def _calibration(calibration: Calibration, meaning: str, of: str, table: str = "") -> str:
+    """Return the calibration error, with its meaning, and a plot of a point per bin; `of` names what is counted."""
+    points = "".join(
+        f"<circle cx='{10 + 200 * x:.1f}' cy='{210 - 200 * y:.1f}' r='{3 + 14 * s**0.5:.1f}' fill='rgb(var(--mark))' "
+        f"fill-opacity='.7'><title>{100 * x:.0f} % confident, {100 * y:.0f} % right, {100 * s:.0f} % of {of}"
+        "</title></circle>"
+        for x, y, s in zip(*calibration.reliability(), strict=True)
     )
     return (
-        "<h2>Calibration</h2>"
-        f"<p class='quiet'>Expected calibration error {calibration.error:.3f}: the mean distance between "
-        "confidence and accuracy. Points on the line are perfectly calibrated.</p><div class='columns'>"
-        f"{_reliability_plot(calibration, 'of the documents')}"
-        f"<table><tr><th>most confident</th><th>right</th></tr>{rows}</table></div>"
+        f"<h2>Calibration</h2><p class='quiet'>Expected calibration error {calibration.error:.3f}{meaning}</p>"
+        "<div class='columns'>"
+        "<svg width='240' height='240' viewBox='0 0 240 240' role='img' aria-label='reliability'>"
+        "<rect x='10' y='10' width='200' height='200' fill='none' stroke='var(--line)'/>"
+        "<line x1='10' y1='210' x2='210' y2='10' stroke='var(--faint)' stroke-dasharray='4 4'/>"
+        f"{points}<text x='110' y='234' text-anchor='middle' font-size='12' fill='var(--faint)'>confidence</text>"
+        "<text x='226' y='110' text-anchor='middle' font-size='12' fill='var(--faint)' transform='rotate(90 226 110)'>"
+        f"accuracy</text></svg>{table}</div>"
     )
 
 
-def _feature_table(views: Sequence[ClassFeatures], n: int) -> str:
-    rows = "".join(
-        f"<tr><td><b>{escape(str(view.label))}</b></td>"
-        f"<td>{escape(', '.join(one.text for one in view.words) or '—')}</td>"
-        f"<td>{escape(', '.join(one.text for one in view.edges[:5]) or '—')}</td></tr>"
-        for view in views
-        if view.documents
+def _coverage_table(calibration: Calibration) -> str:
+    shares, accuracies = calibration.coverage()
+    rows = ([_number(f"{100 * shares[k]:.0f} %"), _number(f"{100 * accuracies[k]:.1f} %")] for k in (1, 4, 9, 14, 19))
+    return _table(["most confident", "right"], rows)
+
+
+def _top_features(model: Pipeline, texts: Sequence[str], done: Callable[[], None]) -> str:
+    sample = list(texts[:: max(1, len(texts) // _MAX_EXPLAINED)])[:_MAX_EXPLAINED]
+    rows = (
+        [
+            f"<td><b>{escape(str(one.label))}</b></td>",
+            _text(", ".join(word.text for word in one.words) or "—"),
+            _text(", ".join(edge.text for edge in one.edges[:5]) or "—"),
+        ]
+        for one in class_features(model, sample, DEFAULT, 8, done)
+        if one.documents
     )
     return (
         "<h2>Top features per class</h2>"
-        f"<p class='quiet'>Words and pairs of words with the largest weights over {n:,} of these documents.</p>"
-        f"<div class='scroll'><table><tr><th>class</th><th>words</th><th>pairs</th></tr>{rows}</table></div>"
+        f"<p class='quiet'>Words and pairs of words with the largest weights over {len(sample):,} of these documents."
+        f"</p>{_table(['class', 'words', 'pairs'], rows)}"
     )
 
 
-def _mistakes(model: Pipeline, results: _Evaluation, most: int) -> str:
-    scores, confidence = results.scores, results.scores.confidence
+def _class_mistakes(scores: ClassScores, names: Sequence[str]) -> Iterator[_Mistake]:
+    """Yield the mistakes, most confident first."""
+    confidence = scores.confidence
     assert confidence is not None
-    wrong = sorted(np.flatnonzero(~scores.right).tolist(), key=lambda k: -confidence[k])[:most]
-    parts = [
-        f"<div class='mistake'><p>{escape(results.document_name(k))}: <b>{escape(scores.truth[k])}</b>, predicted as "
-        f"<b>{escape(scores.predicted[k])}</b> with a probability of {100 * confidence[k]:.0f} %</p>"
-        f"{to_fragment(explain(model, results.texts[k]), graph=False, heading=False)}</div>"
-        for k in wrong
-    ]
-    return _mistakes_section(parts, "Blue words support the prediction, orange ones oppose it.")
+    for k in sorted(np.flatnonzero(~scores.right).tolist(), key=lambda k: -confidence[k]):
+        caption = (
+            f"document {escape(names[k])}: <b>{escape(scores.truth[k])}</b>, predicted as "
+            f"<b>{escape(scores.predicted[k])}</b> with a probability of {100 * confidence[k]:.0f} %"
+        )
+        yield _Mistake(k, scores.predicted[k], caption)
 
 
-def _drift_table(measured: Sequence[Drift]) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(one.what)}</td><td class='number'>{one.first:.3f}</td>"
-        f"<td class='number'>{one.second:.3f}</td>"
-        f"<td class='number'>{one.difference:+.3f} ± {one.error:.3f}</td><td>{'differs' if one.clear else ''}</td></tr>"
-        for one in measured
-    )
-    head = "<tr><th></th><th>then</th><th>now</th><th>difference (95 %)</th><th></th></tr>"
-    return f"<h2>Drift</h2><div class='scroll'><table>{head}{rows}</table></div>"
-
-
-def _multilabel_sections(
-    model: Pipeline,
-    texts: Sequence[str],
-    scores: LabelScores,
-    probabilities: NDArray[np.float64],
-    features: str,
-    mistakes: int,
-) -> list[str]:
-    """Return the sections for a multi-label model; `features` is the ready section on the top features."""
-    wrong = list(_multilabel_mistakes(model, texts, scores, probabilities, mistakes))
-    legend = "Blue words support the label named first, orange ones oppose it."
-    return [
-        _multilabel_header(texts, scores),
-        _label_table(scores, len(model.labels)),
-        _multilabel_calibration(scores, probabilities),
-        features,
-        _mistakes_section(wrong, legend) if mistakes else "",
-    ]
-
-
-def _multilabel_header(texts: Sequence[str], scores: LabelScores) -> str:
-    each = scores.truth.sum(1)
-    return (
-        f"<div class='row'>{_score_box(scores.micro_f1, 'micro-F1')}{_score_box(scores.macro_f1, 'macro-F1')}"
-        f"{_score_box(scores.exact, 'right in all labels')}</div>"
-        f"<p class='quiet'>{len(texts):,} documents with {each.mean():.1f} labels on average, {each.max():,} at most; "
-        f"{int((each == 0).sum()):,} have none. {_about_lengths(texts)}</p>"
-    )
-
-
-def _label_table(scores: LabelScores, n_known: int) -> str:
-    counts = {"documents": scores.right + scores.missed, "right": scores.right}
-    counts |= {"missed": scores.missed, "wrongly given": scores.wrong}
-    unknown = scores.names[n_known:]
-    note = f" The model does not know {escape(', '.join(unknown[:10]))}, so it is always missed." if unknown else ""
-    return (
-        "<h2>Each label</h2><p class='quiet'>Missed: documents with the label, predicted without it; wrongly "
-        f"given: documents without the label, predicted with it.{note}</p>"
-        f"{_class_table(scores.names, scores.precision, scores.recall, scores.f1, counts)}"
-    )
-
-
-def _multilabel_calibration(scores: LabelScores, probabilities: NDArray[np.float64]) -> str:
-    calibration = Calibration(probabilities.ravel(), scores.truth[:, : probabilities.shape[1]].ravel())
-    return (
-        "<h2>Calibration</h2>"
-        f"<p class='quiet'>Expected calibration error {calibration.error:.3f}, over all labels of all documents: the "
-        "mean distance between the probability of a label and its frequency.</p>"
-        f"<div class='columns'>{_reliability_plot(calibration, 'of labels and documents')}</div>"
-    )
-
-
-def _multilabel_mistakes(
-    model: Pipeline, texts: Sequence[str], scores: LabelScores, probabilities: NDArray[np.float64], most: int
-) -> Iterator[str]:
+def _label_mistakes(
+    model: Pipeline, scores: LabelScores, probabilities: Floats, names: Sequence[str]
+) -> Iterator[_Mistake]:
     """Yield the most confident mistake of each document, most confident first: a wrongly given or missed label."""
     n_known = len(model.labels)
     predicted, wrong = scores.predicted[:, :n_known], (scores.predicted ^ scores.truth)[:, :n_known]
     confidence = np.where(wrong, np.where(predicted, probabilities, 1 - probabilities), -1.0)
     worst = confidence.argmax(1)
-    for k in sorted(np.flatnonzero(wrong.any(1)).tolist(), key=lambda k: -confidence[k, worst[k]])[:most]:
+    for k in sorted(np.flatnonzero(wrong.any(1)).tolist(), key=lambda k: -confidence[k, worst[k]]):
         column = int(worst[k])
-        error = (
-            f"{'wrongly given' if predicted[k, column] else 'missed'} ({100 * confidence[k, column]:.0f} % confident)"
+        error = "wrongly given" if predicted[k, column] else "missed"
+        caption = (
+            f"<b>{escape(scores.names[column])}</b>, {error} ({100 * confidence[k, column]:.0f} % confident), document "
+            f"{escape(names[k])}; it has {_join_labels(scores, scores.truth[k])}, and was given "
+            f"{_join_labels(scores, scores.predicted[k])}"
         )
-        yield (
-            f"<div class='mistake'><p><b>{escape(scores.names[column])}</b>, {error}, document {k + 1}; "
-            f"it has {_join_labels(scores, scores.truth[k])}, and was given "
-            f"{_join_labels(scores, scores.predicted[k])}</p>"
-            f"{to_fragment(explain(model, texts[k], model.labels.classes[column]), graph=False)}</div>"
-        )
+        yield _Mistake(k, model.labels.classes[column], caption)
 
 
 def _join_labels(scores: LabelScores, row: NDArray[np.bool_]) -> str:
@@ -295,77 +322,29 @@ def _join_labels(scores: LabelScores, row: NDArray[np.bool_]) -> str:
     return ", ".join(names) or "none"
 
 
-def _about_model(card: Mapping[str, Any]) -> str:
-    """Return the date, size and held-out accuracy of the training."""
-    held, svm = card.get("validation_accuracy"), card.get("validation_accuracy_tfidf_svm")
-    facts = [
-        f"trained {str(card['trained'])[:10]} on {card['documents']:,} documents" if "trained" in card else "",
-        f"held-out accuracy: {100 * held:.1f} %" if isinstance(held, float) else "",
-        f"TF-IDF + linear SVM on the same: {100 * svm:.1f} %" if isinstance(svm, float) else "",
+def _explain_mistakes(model: Pipeline, texts: Sequence[str], mistakes: Iterable[_Mistake], legend: str) -> str:
+    parts = [
+        f"<div class='mistake'><p>{one.caption}</p>"
+        f"{to_fragment(explain(model, texts[one.document], one.label), graph=False, heading=False)}</div>"
+        for one in mistakes
     ]
-    return f"<p class='quiet'>{escape('; '.join(fact for fact in facts if fact))}</p>"
-
-
-def _about_lengths(texts: Sequence[str]) -> str:
-    """Return a sentence on the lengths of documents."""
-    words = np.array([len(text.split()) for text in texts])
-    return f"The median length is {np.median(words):.0f} words, the maximum {words.max():,}."
-
-
-def _score_box(measured: Measured | Share, name: str) -> str:
-    """Return a score in large digits, with its 95 % interval."""
-    low, high = (
-        (measured.low, measured.high)
-        if isinstance(measured, Share)
-        else (max(0.0, measured.value - measured.margin), min(1.0, measured.value + measured.margin))
-    )
-    interval = f"95 % interval {100 * low:.1f} to {100 * high:.1f}"
-    return f"<div><span class='score'>{100 * measured.value:.1f} %</span> {name} ({interval})</div>"
-
-
-def _class_table(
-    names: Sequence[str],
-    precision: NDArray[Any],
-    recall: NDArray[Any],
-    f1: NDArray[Any],
-    counts: Mapping[str, NDArray[Any]],
-) -> str:
-    """Return a table with one row per class: counts, precision, recall, F1 and a bar for F1."""
-    cells = [[f"<td class='number'>{n:,}</td>" for n in column.tolist()] for column in counts.values()]
-    body = "".join(
-        f"<tr><td>{escape(name)}</td>{''.join(own)}"
-        f"<td class='number'>{p:.3f}</td><td class='number'>{r:.3f}</td><td class='number'>{f:.3f}</td>"
-        f"<td class='wide'><span class='bar' style='width:{6 * f:.2f}rem'></span></td></tr>"
-        for name, own, p, r, f in zip(names, zip(*cells, strict=True), precision, recall, f1, strict=True)
-    )
-    counted = "".join(f"<th>{name}</th>" for name in counts)
-    head = f"<tr><th>class</th>{counted}<th>precision</th><th>recall</th><th>F1</th><th class='wide'></th></tr>"
-    return f"<div class='scroll'><table>{head}{body}</table></div>"
-
-
-def _reliability_plot(calibration: Calibration, of: str) -> str:
-    """Return a plot of accuracy over confidence, with one point per bin; `of` names what is counted."""
-    points = "".join(
-        f"<circle cx='{10 + 200 * x:.1f}' cy='{210 - 200 * y:.1f}' r='{3 + 14 * s**0.5:.1f}' fill='rgb(var(--mark))' "
-        f"fill-opacity='.7'><title>{100 * x:.0f} % confident, {100 * y:.0f} % right, {100 * s:.0f} % {of}"
-        "</title></circle>"
-        for x, y, s in zip(*calibration.reliability(), strict=True)
-    )
-    return (
-        "<svg width='240' height='240' viewBox='0 0 240 240' role='img' aria-label='reliability'>"
-        "<rect x='10' y='10' width='200' height='200' fill='none' stroke='var(--line)'/>"
-        "<line x1='10' y1='210' x2='210' y2='10' stroke='var(--faint)' stroke-dasharray='4 4'/>"
-        f"{points}<text x='110' y='234' text-anchor='middle' font-size='12' fill='var(--faint)'>confidence</text>"
-        "<text x='226' y='110' text-anchor='middle' font-size='12' fill='var(--faint)' transform='rotate(90 226 110)'>"
-        "accuracy</text></svg>"
-    )
-
-
-def _mistakes_section(parts: Sequence[str], legend: str) -> str:
-    """Return the section of explained mistakes; `legend` explains the colors."""
     if not parts:
         return "<h2>Mistakes</h2><p>None.</p>"
     return (
         f"<h2>The most confident mistakes, and why</h2><p class='quiet'>{legend} Some of these labels may be wrong.</p>"
         f"{''.join(parts)}"
     )
+
+
+def _drift(model: Pipeline, before: Sequence[str], now: Sequence[str]) -> str:
+    rows = (
+        [
+            _text(one.what),
+            _number(f"{one.first:.3f}"),
+            _number(f"{one.second:.3f}"),
+            _number(f"{one.difference:+.3f} ± {one.error:.3f}"),
+            _text("differs" if one.clear else ""),
+        ]
+        for one in drift(model, before, now)
+    )
+    return f"<h2>Drift</h2>{_table(['', 'then', 'now', 'difference (95 %)', ''], rows)}"

@@ -118,14 +118,27 @@ def tune(
         raise InputError(f"minutes must be above 0, not {minutes}")
     comparison, runner = _split_documents(X, y), runner or Runner()
     storage = None if study is None else f"sqlite:///{study.resolve()}"
-    sampler = optuna.samplers.TPESampler(
-        seed=int(fixed.get("random_state") or 0),
-        constant_liar=runner.slots > 1,  # concurrent trials must differ
-    )
+    must_differ, seed = runner.slots > 1, int(fixed.get("random_state") or 0)
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=must_differ)
     search = optuna.create_study(
         study_name="mpad", direction="maximize", storage=storage, sampler=sampler, load_if_exists=True
     )
-    end, running = time.monotonic() + 60 * minutes, dict[int, Any]()
+    _run_trials(search, comparison, fixed, runner, time.monotonic() + 60 * minutes, most_trials, done)
+    finished = [_as_trial(trial) for trial in search.trials if trial.value is not None]
+    return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
+
+
+def _run_trials(
+    search: Any,
+    comparison: Comparison,
+    fixed: dict[str, Any],
+    runner: Runner,
+    end: float,
+    most_trials: int | None,
+    done: Callable[[Trial], None],
+) -> None:
+    """Run trials up to a time and a number; at least one, the default first."""
+    running: dict[int, Any] = {}
 
     def wants_more() -> bool:
         ended = sum(trial.state.is_finished() for trial in search.trials)  # without those of a killed search
@@ -136,24 +149,22 @@ def tune(
     while True:
         while len(running) < runner.slots and wants_more():
             trial = search.ask()
-            settings = {**_suggest_settings(trial), **fixed} if has_default else dict(fixed)
+            searched = _suggest_settings(trial) if has_default else {}
             has_default = True
-            trial.set_user_attr("settings", {name: settings[name] for name in settings if name not in fixed})
+            trial.set_user_attr("settings", {name: searched[name] for name in searched if name not in fixed})
             running[trial.number] = trial
-            runner.submit(trial.number, comparison, settings)
+            runner.submit(trial.number, comparison, {**searched, **fixed})
         if not running:
-            break
+            return
         try:
             number, (likelihood, accuracy) = runner.next_done()
         except BaseException:
             for trial in running.values():
-                search.tell(trial, state=optuna.trial.TrialState.FAIL)
+                search.tell(trial, state=require("optuna", extra="tune").trial.TrialState.FAIL)
             raise
         trial = running.pop(number)
         trial.set_user_attr("accuracy", accuracy)
         done(_as_trial(search.tell(trial, likelihood)))
-    finished = [_as_trial(trial) for trial in search.trials if trial.value is not None]
-    return sorted(finished, key=lambda trial: (-trial.log_likelihood, trial.number))
 
 
 def _split_documents(X: Sequence[str], y: Any) -> Comparison:
@@ -183,8 +194,7 @@ def _suggest_settings(trial: Any) -> dict[str, Any]:
 
 def _as_trial(trial: Any) -> Trial:
     attributes = trial.user_attrs
-    value = float("-inf") if trial.value is None else float(trial.value)
-    return Trial(trial.number, dict(attributes.get("settings", {})), value, float(attributes.get("accuracy", 0.0)))
+    return Trial(trial.number, attributes["settings"], trial.value, attributes["accuracy"])
 
 
 def plot_trials(trials: Sequence[Trial], path: Path) -> None:

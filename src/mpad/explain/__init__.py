@@ -4,14 +4,27 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
 from mpad.errors import InputError
-from mpad.explain.assemble import assemble, list_or_nones
-from mpad.explain.attention import explain_by_attention
-from mpad.explain.document import OCCURRENCE, WORD_UNITS, PartWeights, TracedDocument, check_unit, trace_document
+from mpad.explain.attention import sequence_attention
+from mpad.explain.document import (
+    OCCURRENCE,
+    WORD_UNITS,
+    PartWeights,
+    TracedDocument,
+    Weights,
+    check_unit,
+    log_odds,
+    trace_document,
+)
 from mpad.explain.explanation import DEFAULT, EdgeWeight, Explanation, SentenceWeight, WordWeight
-from mpad.explain.methods import METHODS, check_method, weigh
-from mpad.explain.occlusion import log_odds
+from mpad.explain.methods import check_method, weigh
 from mpad.inference.pipeline import Pipeline
+from mpad.registry import METHODS
+from mpad.text.tokenizer import Tokens
 
 _UNKNOWN_SHARE = 0.3  # of the words; above it the explanation gets a note
 
@@ -61,28 +74,69 @@ def explain(
     if model.kind != "mpad":
         if method != "attention":
             raise InputError(f"a '{model.kind}' can be explained by attention only: method='attention'")
-        return explain_by_attention(model, text, None if label is None else _find_column(model, label))
+        tokens, packed = model.tokenizer.trace(text), model.pack([text])
+        answer = model.answer(packed)
+        parts = sequence_attention(model, tokens, packed, answer)
+        return _assemble(model, text, tokens, answer.logits, _find_column(model, answer.logits, label), method, parts)
     document = trace_document(model, text, without)
-    output = model.answer(document.graphs)
-    probabilities = model.labels.probabilities(output.logits)[0]
-    column = int(probabilities.argmax()) if label is None else _find_column(model, label)
+    logits = model.answer(document.graphs).logits
+    column = _find_column(model, logits, label)
     parts = _add_notes(document, weigh(document, column, method, unit))
-    edges = _weigh_edges(document, parts)
-    explanation = assemble(text, document.tokens, model.labels, probabilities, column, method, parts, edges)
-    total = float(log_odds(output.logits, column, model.labels.multilabel)[0])
+    explanation = _assemble(model, text, document.tokens, logits, column, method, parts)
     known = document.known.tolist()
     words = tuple(replace(word, known=flag) for word, flag in zip(explanation.words, known, strict=True))
-    baseline = None if parts.growth is None else total - parts.growth
-    return replace(explanation, words=words, total=total, baseline=baseline)
+    return replace(explanation, words=words, edges=_weigh_edges(document, parts))
 
 
-def _find_column(model: Pipeline, label: Any) -> int:
+def _find_column(model: Pipeline, logits: NDArray[np.float32], label: Any) -> int:
+    """Return the column of the label, by default of the most probable one."""
+    if label is None:
+        return int(model.labels.probabilities(logits)[0].argmax())
     classes = model.labels.classes.tolist()
     columns = [k for k, known in enumerate(classes) if known == label or str(known) == str(label)]
     if not columns:
-        known = ", ".join(map(str, model.labels.classes))
-        raise InputError(f"no class '{label}' to explain (known: {known})")
+        raise InputError(f"no class '{label}' to explain (known: {', '.join(map(str, classes))})")
     return columns[0]
+
+
+def _assemble(
+    model: Pipeline,
+    text: str,
+    tokens: Tokens,
+    logits: NDArray[np.float32],
+    column: int,
+    method: str,
+    parts: PartWeights,
+) -> Explanation:
+    """Return the explanation of class `column` with the weights of these words and sentences."""
+    classes: list[Any] = model.labels.classes.tolist()
+    total = float(log_odds(torch.from_numpy(logits), column, model.labels.multilabel)[0])
+    probabilities = model.labels.probabilities(logits)
+    chosen = tuple(classes[k] for k in model.labels.columns(probabilities)[0])
+    sentence_of, spans = np.array(tokens.sentences, np.int64), tokens.spans
+    sentences = []
+    for number, weight in enumerate(parts.sentences.tolist()):
+        members = np.flatnonzero(sentence_of == number)
+        sentences.append(SentenceWeight(spans[members[0]][0], spans[members[-1]][1], weight))
+    potentials = _list_or_nones(parts.word_potentials, len(tokens.words))
+    rows = zip(tokens.words, spans, tokens.sentences, parts.words.tolist(), potentials, strict=True)
+    return Explanation(
+        text=text,
+        label=classes[column],
+        predicted=chosen if model.labels.multilabel else chosen[0],
+        probabilities=dict(zip(classes, probabilities[0].tolist(), strict=True)),
+        method=method,
+        words=tuple(WordWeight(word, *span, *numbers) for word, span, *numbers in rows),
+        edges=(),
+        sentences=tuple(sentences),
+        note=parts.note,
+        total=total,
+        baseline=None if parts.growth is None else total - parts.growth,
+    )
+
+
+def _list_or_nones(weights: Weights | None, n: int) -> list[float | None]:
+    return [None] * n if weights is None else weights.tolist()
 
 
 def _weigh_edges(document: TracedDocument, parts: PartWeights) -> tuple[EdgeWeight, ...]:
@@ -91,7 +145,7 @@ def _weigh_edges(document: TracedDocument, parts: PartWeights) -> tuple[EdgeWeig
     of_node = dict(zip(reversed(document.node_of.tolist()), reversed(words), strict=True))
     ends = zip(*(nodes.tolist() for nodes in document.edge_nodes), strict=True)
     counts, weights = document.graphs.weight.tolist(), parts.edges.tolist()
-    numbers = zip(weights, list_or_nones(parts.edge_potentials, len(weights)), strict=True)
+    numbers = zip(weights, _list_or_nones(parts.edge_potentials, len(weights)), strict=True)
     edges = []
     for (u, v), count, places, weight in zip(ends, counts, document.edge_places, numbers, strict=True):
         source, target = (words[k] for k in places[0]) if places else (of_node[u], of_node[v])

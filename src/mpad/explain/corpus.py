@@ -1,7 +1,8 @@
 """Explanation of a dataset: the words and word pairs that most support each class, with examples."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from mpad.explain import explain
@@ -32,7 +33,7 @@ class ClassFeatures:
 
 
 @dataclass
-class _FeatureSum:
+class _Sum:
     weight: float = 0.0
     documents: int = 0
     strongest: float = 0.0
@@ -45,11 +46,7 @@ class _FeatureSum:
             self.strongest, self.example = weight, _excerpt(text, start, end)
 
 
-@dataclass
-class _ClassSums:
-    documents: int = 0
-    words: dict[str, _FeatureSum] = field(default_factory=dict)
-    edges: dict[str, _FeatureSum] = field(default_factory=dict)
+_Sums = defaultdict[str, _Sum]  # by word, or by pair
 
 
 def class_features(
@@ -76,39 +73,32 @@ def class_features(
         One per class, in the order of the model's classes.
 
     """
-    sums: dict[Any, _ClassSums] = {label: _ClassSums() for label in model.labels.classes.tolist()}
-    labels = list(sums)
+    labels = model.labels.classes.tolist()
+    documents = [0] * len(labels)
+    sums: list[tuple[_Sums, _Sums]] = [(defaultdict(_Sum), defaultdict(_Sum)) for _ in labels]
     for text, columns in zip(texts, model.labels.columns(model.predict_proba(texts)), strict=True):
         for column in columns:
-            _add_explanation(explain(model, text, labels[column], method), sums[labels[column]])
+            documents[column] += 1
+            _add_explanation(explain(model, text, labels[column], method), *sums[column])
         done()
     return [
-        ClassFeatures(
-            label,
-            own.documents,
-            _rank_features(own.words, own.documents, n),
-            _rank_features(own.edges, own.documents, n),
-        )
-        for label, own in sums.items()
+        ClassFeatures(label, count, _rank_features(words, count, n), _rank_features(edges, count, n))
+        for label, count, (words, edges) in zip(labels, documents, sums, strict=True)
     ]
 
 
-def _add_explanation(explanation: Explanation, own: _ClassSums) -> None:
-    own.documents += 1
+def _add_explanation(explanation: Explanation, words: _Sums, edges: _Sums) -> None:
     for name, places in explanation.places().items():
-        occurrences = [explanation.words[place] for place in places]
-        weight = sum(word.weight for word in occurrences)
-        own.words.setdefault(name, _FeatureSum()).add(
-            weight, explanation.text, occurrences[0].start, occurrences[0].end
-        )
+        first, weight = explanation.words[places[0]], sum(explanation.words[place].weight for place in places)
+        words[name].add(weight, explanation.text, first.start, first.end)
     for edge in explanation.edges:
         (start, _), (_, end) = edge.spans[0] if edge.spans else ((0, 0), (0, 0))
         name = f"{display_word(edge.source)} → {display_word(edge.target)}"
-        own.edges.setdefault(name, _FeatureSum()).add(edge.weight, explanation.text, min(start, end), max(start, end))
+        edges[name].add(edge.weight, explanation.text, min(start, end), max(start, end))
 
 
-def _rank_features(features: dict[str, _FeatureSum], documents: int, n: int) -> list[ClassFeature]:
-    ranked = sorted(features.items(), key=lambda item: -item[1].weight)[:n]
+def _rank_features(sums: _Sums, documents: int, n: int) -> list[ClassFeature]:
+    ranked = sorted(sums.items(), key=lambda item: -item[1].weight)[:n]
     return [
         ClassFeature(name, one.weight / documents, one.documents, one.example) for name, one in ranked if one.weight > 0
     ]

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mpad.errors import InputError
 from mpad.graph.build import build_graphs
@@ -145,6 +147,19 @@ class TracedDocument:
                     places[number[nodes[before], nodes[after]]].append((before, after))
         return places
 
+    def log_odds(self, graphs: PackedGraphs, column: int) -> Weights:
+        """Return the log-odds of the class for versions of the document: (versions,)."""
+        logits = self.model.answer(graphs).logits
+        return np.asarray(log_odds(torch.from_numpy(logits), column, self.model.labels.multilabel))
+
+    def spread_nodes(self, weights: Weights) -> Weights:
+        """Divide the weight of each node evenly among its occurrences: (n,)."""
+        return np.asarray((weights / np.bincount(self.node_of, minlength=len(weights)).clip(min=1))[self.node_of])
+
+    def sum_sentences(self, words: Weights) -> Weights:
+        """Return the sum of the word weights of each sentence: (sentences,)."""
+        return np.bincount(self.sentence_of, words, minlength=self.n_sentences).astype(float)
+
 
 def trace_document(model: Pipeline, text: str, without: Collection[int] = ()) -> TracedDocument:
     """Return the traced document; the word occurrences in `without` are removed first, as if never in the text."""
@@ -159,6 +174,15 @@ def trace_document(model: Pipeline, text: str, without: Collection[int] = ()) ->
     sentences = {number: k for k, number in enumerate(dict.fromkeys(tokens.sentences[k] for k in kept))}
     words, spans = [tokens.words[k] for k in kept], [tokens.spans[k] for k in kept]
     return TracedDocument(model, text, Tokens(words, spans, [sentences[tokens.sentences[k]] for k in kept]))
+
+
+def log_odds(logits: Tensor, column: int, multilabel: bool) -> Tensor:
+    """Return log p / (1 − p) of the class from logits, without rounding errors for p close to 1: (documents,)."""
+    logits = logits.double()
+    if multilabel:
+        return logits[:, column]
+    others = torch.cat([logits[:, :column], logits[:, column + 1 :]], dim=1)
+    return logits[:, column] - others.logsumexp(1)
 
 
 def check_unit(unit: str, known: tuple[str, ...] = UNITS) -> None:

@@ -7,8 +7,9 @@ are words, occurrences of words, edges of the graph or sentences, the same for e
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from mpad.explain.document import (
     WORD_UNITS,
     Parts,
     PartWeights,
-    TracedDocument,
     check_unit,
     trace_document,
 )
@@ -54,6 +54,14 @@ class Faithfulness:
     def lead(self, other: "Faithfulness") -> tuple[float, float]:
         """Return the mean difference of the gains to another on the same documents, and its error."""
         return mean_and_error(np.array(self.gains) - np.array(other.gains))
+
+
+class _Measured(NamedTuple):
+    """Curves and areas of all orders of the parts of one document."""
+
+    curves: Floats  # (orders, 2, shares)
+    areas: Floats  # (orders, 2)
+    seconds: list[float]  # (methods,)
 
 
 def mean_and_error(values: Floats) -> tuple[float, float]:
@@ -98,11 +106,11 @@ def measure(
         For an unknown method or unit, or fewer than two documents.
 
     """
-    parsed = {name: _parse_method(name) for name in methods}
+    parsed = [_parse_method(name) for name in methods]
     for unit in units:
         check_unit(unit)
     generator = np.random.default_rng(seed)
-    measured = {unit: _UnitCurves([*methods, RANDOM]) for unit in units}
+    measured: dict[str, list[_Measured]] = {unit: [] for unit in units}
     for text in texts:
         document = trace_document(model, text)
         column = int(model.answer(document.graphs).logits[0].argmax())
@@ -111,19 +119,16 @@ def measure(
             parts = Parts(document, unit)
             if len(parts) < 2:
                 continue
-            orders = []
-            for name, (method, fixed_unit) in parsed.items():
-                key = method, fixed_unit or (unit if unit in WORD_UNITS else WORD)
+            keys = [(method, fixed_unit or (unit if unit in WORD_UNITS else WORD)) for method, fixed_unit in parsed]
+            for key in keys:
                 if key not in weighed:
                     start = time.process_time()
                     weighed[key] = weigh(document, column, *key), time.process_time() - start
-                weights, seconds = weighed[key]
-                measured[unit].seconds[name].append(seconds)
-                orders.append(np.argsort(-parts.weights(weights), kind="stable"))
+            orders = [np.argsort(-parts.weights(weighed[key][0]), kind="stable") for key in keys]
             orders += [generator.permutation(len(parts)) for _ in range(_RANDOM_ORDERS)]
-            measured[unit].add(*_curves(parts, column, orders))
+            measured[unit].append(_Measured(*_curves(parts, column, orders), [weighed[key][1] for key in keys]))
         done()
-    return [one for unit, result in measured.items() for one in result.summaries(unit)]
+    return [one for unit, own in measured.items() for one in _summarize(unit, [*methods, RANDOM], own)]
 
 
 def best(measured: Sequence[Faithfulness]) -> Faithfulness:
@@ -152,57 +157,40 @@ def _curves(parts: Parts, column: int, orders: Sequence[NDArray[np.int64]]) -> t
         rank = np.empty(n, np.int64)
         rank[order] = np.arange(n)
         kept[k, 0], kept[k, 1] = rank >= cuts[:, None], rank < cuts[:, None]
-    model = parts.document.model
+    model, versions = parts.document.model, kept.reshape(-1, n)
+    step = max(1, _CHUNK // max(len(parts.document.ids), n))
     probabilities = [
-        model.labels.probabilities(model.answer(parts.keep(part)).logits)[:, column]
-        for part in _chunks(kept.reshape(-1, n), parts.document)
+        model.labels.probabilities(model.answer(parts.keep(versions[start : start + step])).logits)[:, column]
+        for start in range(0, len(versions), step)
     ]
     curves = np.concatenate(probabilities).reshape(len(orders), 2, len(cuts))
     return curves[:, :, place], np.asarray(np.trapezoid(curves, cuts / n, axis=-1))
 
 
-def _chunks(versions: NDArray[np.bool_], document: TracedDocument) -> Iterator[NDArray[np.bool_]]:
-    step = max(1, _CHUNK // max(len(document.ids), versions.shape[1]))
-    for start in range(0, len(versions), step):
-        yield versions[start : start + step]
-
-
-class _UnitCurves:
-    """Curves and areas of all orders of one unit, over documents; the random order is last."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self.curves: list[Floats] = []  # per document (orders, 2, shares)
-        self.areas: list[Floats] = []  # per document (orders, 2)
-        self.seconds: dict[str, list[float]] = {name: [] for name in names}
-
-    def add(self, curves: Floats, areas: Floats) -> None:
-        """Add the curves and areas of a document, averaging the random orders."""
-        n = len(self.names) - 1
-        for kept, new in ((self.curves, curves), (self.areas, areas)):
-            kept.append(np.concatenate([new[:n], new[n:].mean(0, keepdims=True)]))
-
-    def summaries(self, unit: str) -> list[Faithfulness]:
-        """Return the faithfulness of each order."""
-        if len(self.areas) < 2:
-            raise InputError(f"explanations are checked with at least two documents of at least two {unit}s")
-        areas, curves = (
-            np.array(self.areas),
-            np.array(self.curves).mean(0),
-        )  # (documents, orders, 2), (orders, 2, shares)
-        gains = (areas[:, -1:, 0] - areas[:, :, 0]) + (areas[:, :, 1] - areas[:, -1:, 1])
-        return [
-            Faithfulness(
-                name,
-                unit,
-                len(areas),
-                *mean_and_error(areas[:, k, 0]),
-                *mean_and_error(areas[:, k, 1]),
-                *mean_and_error(gains[:, k]),
-                seconds=float(np.mean(self.seconds[name] or 0.0)),
-                deletion_curve=tuple(curves[k, 0].tolist()),
-                insertion_curve=tuple(curves[k, 1].tolist()),
-                gains=tuple(gains[:, k].tolist()),
-            )
-            for k, name in enumerate(self.names)
-        ]
+def _summarize(unit: str, names: Sequence[str], measured: Sequence[_Measured]) -> list[Faithfulness]:
+    """Return the faithfulness of each order; the random ones, which come last, count as one."""
+    if len(measured) < 2:
+        raise InputError(f"explanations are checked with at least two documents of at least two {unit}s")
+    n = len(names) - 1
+    curves, areas = (
+        np.concatenate([part[:, :n], part[:, n:].mean(1, keepdims=True)], axis=1)
+        for part in (np.array([one.curves for one in measured]), np.array([one.areas for one in measured]))
+    )  # (documents, orders, 2, shares), (documents, orders, 2)
+    mean_curves = curves.mean(0)
+    seconds = [*np.mean([one.seconds for one in measured], axis=0).tolist(), 0.0]
+    gains = (areas[:, -1:, 0] - areas[:, :, 0]) + (areas[:, :, 1] - areas[:, -1:, 1])
+    return [
+        Faithfulness(
+            name,
+            unit,
+            len(areas),
+            *mean_and_error(areas[:, k, 0]),
+            *mean_and_error(areas[:, k, 1]),
+            *mean_and_error(gains[:, k]),
+            seconds=seconds[k],
+            deletion_curve=tuple(mean_curves[k, 0].tolist()),
+            insertion_curve=tuple(mean_curves[k, 1].tolist()),
+            gains=tuple(gains[:, k].tolist()),
+        )
+        for k, name in enumerate(names)
+    ]

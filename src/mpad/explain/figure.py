@@ -13,8 +13,7 @@ from mpad.explain.layout import (
     Drawing,
     draw,
     excerpt_words,
-    max_abs,
-    scale_weight,
+    scale_weights,
 )
 from mpad.extras import require
 
@@ -41,7 +40,7 @@ def to_figure(explanation: Explanation) -> "Figure":
     height = 0.9 + _LINE * len(lines) + tall
     figure.set_size_inches(_WIDTH, height)
     _draw_title(figure, explanation, height, notes)
-    _draw_text(figure, explanation, lines, height)
+    _draw_text(figure, lines, height)
     if drawing.nodes:
         _draw_graph(figure.add_axes((0.02, 0.01, 0.66, (tall - 0.2) / height)), drawing)
         _draw_bars(figure.add_axes((0.80, 0.25 / height, 0.18, (tall - 0.9) / height)), explanation)
@@ -59,7 +58,7 @@ class _Piece:
     """Piece of text without spaces: a word, or punctuation between words."""
 
     text: str
-    weight: float
+    share: float  # of the largest weight
     sentence: int
     glued: bool  # no space before it
 
@@ -67,6 +66,7 @@ class _Piece:
 def _split_text(explanation: Explanation, places: list[int]) -> list[_Piece]:
     """Split the text into pieces, with an ellipsis for hidden words."""
     text, pieces = explanation.text, list[_Piece]()
+    shares = scale_weights(word.weight for word in explanation.words)
     cursor, before = 0, -1
 
     def add_between(end: int, sentence: int) -> None:
@@ -81,7 +81,7 @@ def _split_text(explanation: Explanation, places: list[int]) -> list[_Piece]:
         elif word.start > cursor:
             add_between(word.start, word.sentence)
         glued = word.start > 0 and place == before + 1 and not text[word.start - 1].isspace()
-        pieces.append(_Piece(text[word.start : word.end] or word.word, word.weight, word.sentence, glued))
+        pieces.append(_Piece(text[word.start : word.end] or word.word, shares[place], word.sentence, glued))
         cursor, before = max(cursor, word.end), place
     last = pieces[-1].sentence if pieces else 0
     if before + 1 < len(explanation.words):
@@ -94,7 +94,7 @@ def _split_text(explanation: Explanation, places: list[int]) -> list[_Piece]:
 def _break_lines(
     explanation: Explanation, places: list[int], figure: Any, renderer: Any
 ) -> list[list[tuple[str, float, float]]]:
-    """Return lines of (text, x in inches, weight); each sentence starts a line with its weight."""
+    """Return lines of (text, x in inches, share); each sentence starts a line with its weight."""
     lines: list[list[tuple[str, float, float]]] = []
     at, sentence, many = 0.0, -1, len(explanation.sentences) > 1
     right_to_left = _reads_right_to_left(explanation.text)
@@ -111,7 +111,7 @@ def _break_lines(
             at, sentence = 0.6 if many else 0.0, piece.sentence
         elif not piece.glued:
             at += 0.06
-        lines[-1].append((_escape(piece.text), _WIDTH - 0.4 - at - width if right_to_left else at, piece.weight))
+        lines[-1].append((_escape(piece.text), _WIDTH - 0.4 - at - width if right_to_left else at, piece.share))
         at += width
     return lines
 
@@ -132,12 +132,10 @@ def _draw_title(figure: Any, explanation: Explanation, height: float, notes: str
     figure.text(0.2 / _WIDTH, 1 - 0.48 / height, how, fontsize=_SIZE - 2, color="0.4")
 
 
-def _draw_text(figure: Any, explanation: Explanation, lines: list[Any], height: float) -> None:
-    top = max_abs(word.weight for word in explanation.words)
+def _draw_text(figure: Any, lines: list[list[tuple[str, float, float]]], height: float) -> None:
     for number, line in enumerate(lines):
         y = height - 0.78 - _LINE * number
-        for piece, at, weight in line:
-            share = scale_weight(weight, top)
+        for piece, at, share in line:
             box = {"facecolor": (*_rgb(share), 0.75 * abs(share)), "edgecolor": "none", "pad": 1.2}
             figure.text(
                 (0.2 + at) / _WIDTH, y / height, piece, fontsize=_SIZE, bbox=box if abs(share) > FAINT else None
@@ -147,11 +145,10 @@ def _draw_text(figure: Any, explanation: Explanation, lines: list[Any], height: 
 def _draw_graph(axes: Any, drawing: Drawing) -> None:
     axes.set(xlim=(-0.08, 1.08), ylim=(1.08, -0.06))
     axes.set_axis_off()
-    top_edge = max_abs(edge.weight for _, _, edge in drawing.edges)
-    top_node = max_abs(node.weight for node in drawing.nodes)
+    edge_shares = scale_weights(edge.weight for _, _, edge in drawing.edges)
+    node_shares = scale_weights(node.weight for node in drawing.nodes)
     most = max((edge.count for _, _, edge in drawing.edges), default=1.0)
-    for a, b, edge in drawing.edges:
-        share = scale_weight(edge.weight, top_edge)
+    for (a, b, edge), share in zip(drawing.edges, edge_shares, strict=True):
         one, other = drawing.nodes[a], drawing.nodes[b]
         style = {
             "arrowstyle": "-|>",
@@ -162,8 +159,7 @@ def _draw_graph(axes: Any, drawing: Drawing) -> None:
         }
         style |= {"lw": max(0.6, 2.5 * edge.count / most), "ls": "-" if share >= 0 else "--"}
         axes.annotate("", (other.x, other.y), (one.x, one.y), arrowprops={**style, "connectionstyle": "arc3,rad=0.12"})
-    for node in drawing.nodes:
-        share = scale_weight(node.weight, top_node)
+    for node, share in zip(drawing.nodes, node_shares, strict=True):
         axes.plot(node.x, node.y, "o", ms=3 + 5 * abs(share), color=_rgb(share), alpha=0.4 + 0.6 * abs(share))
         axes.text(node.x, node.y + 0.035, _escape(display_word(node.word)), fontsize=_SIZE - 2, ha="center", va="top")
 

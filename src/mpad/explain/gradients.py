@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpad.explain.document import PartWeights, TracedDocument, Weights
-from mpad.graph.batch import CorpusTensors, GraphBatch
+from mpad.explain.document import PartWeights, TracedDocument, Weights, log_odds
+from mpad.graph.batch import CorpusTensors
 
 _POINTS = (32, 128, 512)  # tried in turn until the weights add up
 _GAP = 0.02  # tolerated error, as a share of the sum or of one unit of log-odds
@@ -31,11 +31,10 @@ def gradient_weights(document: TracedDocument, column: int) -> PartWeights:
     document.model.network.eval()
     one = CorpusTensors(document.graphs, document.model.network.device)
     linear = _linear_terms(document, one)
-    nodes, gap = _refine(lambda points: _integrate_words(document, one, linear, column, points))
-    edges, edge_gap = _refine(lambda points: _integrate_edges(document, one, linear, column, points))
-    occurrences = np.bincount(document.node_of, minlength=len(nodes.weights)).clip(min=1)
-    words, potentials = ((part / occurrences)[document.node_of] for part in (nodes.weights, nodes.potentials))
-    sentences = np.bincount(document.sentence_of, words, minlength=document.n_sentences).astype(float)
+    nodes, gap = _refine(lambda points: _integrate(document, one, linear, column, points))
+    edges, edge_gap = _refine(lambda points: _integrate(document, one, linear, column, points, over_edges=True))
+    words, potentials = map(document.spread_nodes, (nodes.weights, nodes.potentials))
+    sentences = document.sum_sentences(words)
     worst = max(gap, edge_gap)
     note = f"the weights miss their expected sum by {worst:.2f}" if worst > _GAP else ""
     if document.model.potentials is None:
@@ -87,86 +86,37 @@ def _refine(integrate: Callable[[int], _Integrated]) -> tuple[_Integrated, float
     return result, gap
 
 
-def _integrate_words(
-    document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int
+def _integrate(
+    document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int, over_edges: bool = False
 ) -> _Integrated:
-    """Return the weight of each node; they add up to F − F(no words)."""
-    table = document.model.network.node_rows(document.graphs)
-    all_words = linear.words + linear.edges.sum(0)
+    """Return the weight of each node, which add up to F − F(no words), or of each edge, up to F − F(no messages)."""
+    network, multilabel = document.model.network, document.model.labels.multilabel
+    table = network.node_rows(document.graphs)
+    potentials = linear.edges if over_edges else linear.nodes
+    every_edge = linear.edges.sum(0)
+    fixed, fading = (linear.words, every_edge) if over_edges else (0.0, linear.words + every_edge)
 
-    def growth(alphas: Tensor, rows: Tensor, added: Tensor) -> Tensor:
-        return _log_odds(document, _repeat(one, len(alphas)), column, linear, rows, added)
+    def grow(scales: Tensor, added: Tensor) -> Tensor:
+        """Return F of versions of the document; (versions, parts) and, from the linear part, (versions, classes)."""
+        batch = one.take(torch.zeros(len(scales), dtype=torch.int64, device=one.device))
+        batch = replace(batch, words=torch.arange(batch.n_words, device=one.device))  # each node has its own row
+        rows = table.repeat(len(scales), 1)
+        if over_edges:
+            output = network(batch, scales.flatten(), rows)
+        else:
+            output = network(batch, None, scales.flatten()[:, None] * rows)
+        return log_odds(linear.network * output.logits.double() + linear.constant + added, column, multilabel)
 
-    def slope(alphas: Tensor) -> tuple[Tensor, Tensor]:
-        rows = (alphas[:, None, None] * table).flatten(0, 1).requires_grad_()
-        added = (alphas[:, None] * all_words).requires_grad_()
-        by_row, by_class = torch.autograd.grad(growth(alphas, rows, added).sum(), [rows, added])
-        return (by_row.view(len(alphas), *table.shape) * table).sum(-1), by_class @ linear.nodes.T
+    def slopes(alphas: Tensor) -> tuple[Tensor, Tensor]:
+        scales = alphas[:, None].repeat(1, len(potentials)).requires_grad_()
+        added = (fixed + alphas[:, None] * fading).requires_grad_()
+        by_part, by_class = torch.autograd.grad(grow(scales, added).sum(), [scales, added])
+        return by_part, by_class @ potentials.T
 
-    ends = torch.tensor([0.0, 1.0], device=table.device)
+    ends = torch.tensor([[0.0], [1.0]], dtype=table.dtype, device=one.device)
     with torch.no_grad():
-        rows = torch.cat([torch.zeros_like(table), table])
-        first, last = growth(ends, rows, ends[:, None] * all_words).tolist()
-    return _average_slopes(slope, points, one, last - first)
-
-
-def _integrate_edges(
-    document: TracedDocument, one: CorpusTensors, linear: _Linear, column: int, points: int
-) -> _Integrated:
-    """Return the weight of each edge; they add up to F − F(no messages)."""
-    table = document.model.network.node_rows(document.graphs)
-    all_edges = linear.edges.sum(0)
-
-    def growth(alphas: Tensor, carried: Tensor, added: Tensor) -> Tensor:
-        batch = _repeat(one, len(alphas))
-        return _log_odds(document, batch, column, linear, table.repeat(len(alphas), 1), added, carried)
-
-    def slope(alphas: Tensor) -> tuple[Tensor, Tensor]:
-        carried = alphas.repeat_interleave(len(one.weight)).requires_grad_()
-        added = (linear.words + alphas[:, None] * all_edges).requires_grad_()
-        by_edge, by_class = torch.autograd.grad(growth(alphas, carried, added).sum(), [carried, added])
-        return by_edge.view(len(alphas), -1), by_class @ linear.edges.T
-
-    ends = torch.tensor([0.0, 1.0], device=table.device)
-    with torch.no_grad():
-        added = linear.words + ends[:, None] * all_edges
-        first, last = growth(ends, ends.repeat_interleave(len(one.weight)), added).tolist()
-    return _average_slopes(slope, points, one, last - first)
-
-
-def _repeat(one: CorpusTensors, n: int) -> GraphBatch:
-    """Return a batch of n copies of the document, each node with its own row."""
-    batch = one.take(torch.zeros(n, dtype=torch.int64, device=one.device))
-    return replace(batch, words=torch.arange(batch.n_words, device=one.device))
-
-
-def _log_odds(
-    document: TracedDocument,
-    batch: GraphBatch,
-    column: int,
-    linear: _Linear,
-    rows: Tensor,
-    added: Tensor,
-    edge_scale: Tensor | None = None,
-) -> Tensor:
-    """Return log p / (1 − p) of the class for these word rows, (documents,); `added` comes from the linear part."""
-    network = document.model.network
-    output: Tensor = network(batch, edge_scale, rows).logits.double()
-    logits = linear.network * output + linear.constant + added
-    if document.model.labels.multilabel:
-        return logits[:, column]
-    others = torch.cat([logits[:, :column], logits[:, column + 1 :]], dim=1)
-    return logits[:, column] - others.logsumexp(1)
-
-
-def _average_slopes(
-    slope: Callable[[Tensor], tuple[Tensor, Tensor]], points: int, one: CorpusTensors, whole: float
-) -> _Integrated:
-    """Return the mean of both gradients over the midpoints of equal intervals."""
-    alphas = (torch.arange(points, device=one.device) + 0.5) / points
-    slopes = [slope(part) for part in alphas.split(max(1, _CHUNK // max(len(one.words), 1)))]
-    network, potentials = (
-        np.asarray((sum(part[which].double().sum(0) for part in slopes) / points).cpu().numpy(), np.float64)  # type: ignore[union-attr]
-        for which in (0, 1)
-    )
-    return _Integrated(network + potentials, potentials, whole)
+        first, last = grow(ends.repeat(1, len(potentials)), fixed + ends * fading).tolist()
+    alphas = ((torch.arange(points, device=one.device) + 0.5) / points).to(table.dtype)  # midpoints of equal intervals
+    parts = [slopes(some) for some in alphas.split(max(1, _CHUNK // max(len(one.words), 1)))]
+    of_network, of_linear = (torch.cat(part).double().mean(0).cpu().numpy() for part in zip(*parts, strict=True))
+    return _Integrated(of_network + of_linear, of_linear, last - first)

@@ -105,14 +105,11 @@ def _place_nodes(n: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64
     return np.asarray(np.where(size > 1e-9, (place - low) / np.maximum(size, 1e-9), 0.5))
 
 
-def max_abs(weights: Iterable[float]) -> float:
-    """Return the largest absolute weight."""
-    return max((abs(weight) for weight in weights), default=0.0)
-
-
-def scale_weight(weight: float, largest: float) -> float:
-    """Return the weight as a share of the largest one, from −1 to 1."""
-    return 0.0 if largest == 0.0 else max(-1.0, min(1.0, weight / largest))
+def scale_weights(weights: Iterable[float]) -> list[float]:
+    """Return the weights as shares of the largest absolute one, from −1 to 1."""
+    own = list(weights)
+    largest = max(map(abs, own), default=0.0) or 1.0
+    return [weight / largest for weight in own]
 
 
 def blend_color(share: float, background: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -5,8 +5,13 @@ from mpad.explain.attention import attention_weights
 from mpad.explain.document import OCCURRENCE, PartWeights, TracedDocument
 from mpad.explain.gradients import gradient_weights
 from mpad.explain.occlusion import occlusion_weights
+from mpad.registry import METHODS
 
-METHODS = ("gradients", "occlusion", "attention")
+MEANINGS = {
+    "gradients": "Contribution of each word to the prediction",
+    "occlusion": "Change of the prediction without each word",
+    "attention": "Attention of the network",
+}
 
 
 def check_method(method: str) -> None:
@@ -22,5 +27,4 @@ def weigh(document: TracedDocument, column: int, method: str, unit: str = OCCURR
     """
     if method == "gradients":
         return gradient_weights(document, column)
-    parts = attention_weights(document, document.model.answer(document.graphs))
-    return parts if method == "attention" else occlusion_weights(document, column, parts, unit)
+    return occlusion_weights(document, column, unit) if method == "occlusion" else attention_weights(document)

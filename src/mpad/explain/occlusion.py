@@ -8,20 +8,18 @@ are removed one at a time, so two synonyms may get small weights too. Transforme
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mpad.explain.attention import attention_weights
 from mpad.explain.document import EDGE, OCCURRENCE, SENTENCE, Parts, PartWeights, TracedDocument, Weights
-from mpad.graph.packed import PackedGraphs
 
 _BUDGET = 1_000_000  # words predicted per explanation; in longer documents fewer parts are removed
 _CHUNK = 200_000  # words predicted at a time
 
 
-def occlusion_weights(
-    document: TracedDocument, column: int, attention: PartWeights, unit: str = OCCURRENCE
-) -> PartWeights:
+def occlusion_weights(document: TracedDocument, column: int, unit: str = OCCURRENCE) -> PartWeights:
     """Return the fall of the log-odds of class `column` without each part; attention selects parts of long texts."""
     limit = max(10, _BUDGET // max(len(document.ids), 1))
+    attention = attention_weights(document)
     words, edges, sentences = (Parts(document, one) for one in (unit, EDGE, SENTENCE))
     falls = [_measure_falls(parts, column, parts.weights(attention), limit) for parts in (words, edges, sentences)]
     note = ""
@@ -37,25 +35,11 @@ def _measure_falls(parts: Parts, column: int, attention: Weights, limit: int) ->
     """Return the fall of the log-odds without each part; 0 for the parts beyond the limit."""
     falls = np.zeros(len(parts))
     document = parts.document
-    whole = float(_log_odds(document, document.graphs, column)[0])
+    whole = document.log_odds(document.graphs, column)
     removed = np.sort(np.argsort(-attention, kind="stable")[:limit])
     step = max(1, _CHUNK // max(len(document.ids), 1))
     for start in range(0, len(removed), step):
         part = removed[start : start + step]
         kept = np.arange(len(parts)) != part[:, None]
-        falls[part] = whole - _log_odds(document, parts.keep(kept), column)
+        falls[part] = whole - document.log_odds(parts.keep(kept), column)
     return falls
-
-
-def _log_odds(document: TracedDocument, graphs: PackedGraphs, column: int) -> Weights:
-    return log_odds(document.model.answer(graphs).logits, column, document.model.labels.multilabel)
-
-
-def log_odds(logits: NDArray[np.float32], column: int, multilabel: bool) -> Weights:
-    """Return log p / (1 − p) of the class from logits, without rounding errors for p close to 1."""
-    logits = logits.astype(np.float64)
-    if multilabel:
-        return np.asarray(logits[:, column])
-    others = np.delete(logits, column, axis=1)
-    highest = others.max(axis=1, keepdims=True)
-    return np.asarray(logits[:, column] - highest[:, 0] - np.log(np.exp(others - highest).sum(axis=1)))

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mpad.explain.explanation import EdgeWeight, Explanation, WordWeight, display_word
-from mpad.explain.layout import blend_color, excerpt_words, max_abs, scale_weight
+from mpad.explain.layout import blend_color, excerpt_words, scale_weights
 from mpad.text.printable import printable
 
 _FAINT = 0.08  # weights below this share of the strongest stay uncolored
@@ -24,9 +24,8 @@ def colored_text(explanation: Explanation) -> Text:
     words = explanation.words
     places, cut = excerpt_words(words, _MAX_WORDS)
     whole = Text(_mask_control(explanation.text))
-    top = max_abs(word.weight for word in words)
-    for word in (words[place] for place in places):
-        share = scale_weight(word.weight, top)
+    shares = scale_weights(word.weight for word in words)
+    for word, share in ((words[place], shares[place]) for place in places):
         if abs(share) >= _FAINT:
             red, green, blue = blend_color(share, _DARK)
             whole.stylize(f"#ffffff on #{red:02x}{green:02x}{blue:02x}", word.start, word.end)

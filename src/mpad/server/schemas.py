@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 from starlette.requests import Request
 
+from mpad.registry import Method
 from mpad.server.errors import HTTPProblem
 
 # Validation errors that name a field which the client misspelled or left out.
@@ -91,10 +92,7 @@ class ExplainRequest(_Request):
     text: Text
     model: Name = None
     label: Annotated[StrictStr | None, Field(description="Class to explain; the predicted one by default.")] = None
-    method: Annotated[
-        Literal["gradients", "occlusion", "attention"] | None,
-        Field(description="Default: gradients."),
-    ] = None
+    method: Annotated[Method | None, Field(description="Default: gradients.")] = None
     without: Annotated[list[StrictInt], Field(description="Word occurrences to remove first, counted from 0.")] = []
 
 
