@@ -52,8 +52,8 @@ def gate_weights(gate: Gate) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def attention_weights(readout: Readout) -> list[tuple[Tensor | None, ...]]:
-    """Return W_A, its bias, v, and weight and bias of the dense layer, for each round."""
-    return [(*_linear(one.align), one.context.weight, *_linear(one.dense)) for one in attentions(readout)]
+    """Return weight and bias of the dense layer, W_A, its bias, and v, for each round."""
+    return [(*_linear(one.dense), *_linear(one.align), one.context.weight) for one in attentions(readout)]
 
 
 def attentions(readout: Readout) -> list[Attention]:

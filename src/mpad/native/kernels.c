@@ -12,7 +12,8 @@
 #endif
 
 enum { PLAIN, RELU, TANH };
-#define VERSION 19 /* of the interface: Python does not load a library of another version */
+enum { WORDS, CLIQUE, PATH };
+#define VERSION 20 /* of the interface: Python does not load a library of another version */
 #define WIDEST 256         /* columns */
 #define STRIP 24           /* rows that layers pass to each other: they stay in the first-level cache */
 #define BLOCK 96           /* rows per partial sum: a multiple of STRIP, less than DEPTH */
@@ -83,7 +84,6 @@ struct norm_back { /* `grads`, per thread: gradients of gamma, then of beta; thr
 
 #include "batch.h"
 #include "tokenize.h"
-#include "sentence_graph.h"
 
 /* processor.h is compiled once for each kind of processor, with the vector extensions of GCC and Clang. */
 #if defined(__clang__)
@@ -159,10 +159,9 @@ int mpad_ready(int version) {
 /* The size of each structure of abi.h. */
 #define SIZE(name) {#name, sizeof(struct name)}
 const struct { const char *name; long size; } mpad_sizes[] = {
-    SIZE(inference_step), SIZE(inference_attention), SIZE(inference), SIZE(word_graph), SIZE(dropout), SIZE(gather),
-    SIZE(scatter), SIZE(sentence_graph), SIZE(corpus), SIZE(batch), SIZE(mean_weights), SIZE(words),
-    SIZE(graph), SIZE(round), SIZE(round_back), SIZE(batch_norm), SIZE(normed_round), SIZE(normed_round_back),
-    SIZE(readout_round), SIZE(readout), SIZE(readout_back),
+    SIZE(inference_step), SIZE(inference_attention), SIZE(inference), SIZE(graph), SIZE(dropout), SIZE(gather),
+    SIZE(scatter), SIZE(corpus), SIZE(batch), SIZE(words), SIZE(batch_norm), SIZE(round),
+    SIZE(readout_round), SIZE(readout),
     {0, 0}};
 
 /* Infer graphs first .. last - 1, in chunks that fit into `scratch`, of at least one graph. */
@@ -216,9 +215,9 @@ static void groups_part(void *data, const long *size, long groups, long rows, lo
 }
 
 static void aggregate_words_part(void *data) {
-    const struct word_graph *args = ((struct shared *)data)->args;
+    const struct graph *args = ((struct shared *)data)->args;
     long first, last, row, low = 0, high = args->edges;
-    groups_part(data, args->size, args->graphs, args->words, &first, &last, &row);
+    groups_part(data, args->size, args->groups, args->rows, &first, &last, &row);
     while (low < high) { /* the first edge into these rows */
         long middle = (low + high) / 2;
         if (args->target[middle] < row) low = middle + 1;
@@ -226,8 +225,6 @@ static void aggregate_words_part(void *data) {
     }
     PICK(aggregate_words)(args, first, last, row, low);
 }
-
-static void run_aggregate_words(const struct word_graph *args, long threads) { parallel(aggregate_words_part, args, args->words * args->width, threads); }
 
 static void attention_part(void *data) {
     const struct attention *args = ((struct shared *)data)->args;

@@ -128,11 +128,11 @@ static inline __attribute__((always_inline)) void NAME(weighted_sum)(
 
 /* AGGREGATE's mean over graphs first .. last - 1, whose words begin at row `v` and whose edges at `e`; with `back`, its
  * backward, from the gradients x of means to the gradients y of what was sent. Edges stay within their graph. */
-static void NAME(aggregate_words)(const struct word_graph *args, long first, long last, long v, long e) {
+static void NAME(aggregate_words)(const struct graph *args, long first, long last, long v, long e) {
     const long d = args->width, x_row = args->x_row, back = args->back;
     for (long g = first; g < last; g++) {
         const long begin = v, end = v + args->size[g], first_edge = e;
-        const float *master = args->master ? args->x + (args->words + g) * x_row : 0;
+        const float *master = args->master ? args->x + (args->rows + g) * x_row : 0;
         for (; v < end; v++) {
             const long from = e;
             while (e < args->edges && args->target[e] == v) e++;
@@ -145,7 +145,7 @@ static void NAME(aggregate_words)(const struct word_graph *args, long first, lon
                     args->weight[k] * *(const vec *)(args->x + args->target[k] * x_row + c);
         if (master)
             NAME(weighted_sum)(args->x + begin * x_row, x_row, 0, 0, back ? args->master_weight + begin : 0, end - begin, d,
-                               0, 0, back ? 1 : args->word_weight[g], args->bias, args->y + (args->words + g) * d);
+                               0, 0, back ? 1 : args->word_weight[g], args->bias, args->y + (args->rows + g) * d);
     }
 }
 

@@ -35,9 +35,9 @@ void mpad_readout(const struct readout *args, long threads) {
     run_linear(&(struct linear){whole.normal, args->dense, args->dense_b, args->scratch, args->out, all, groups, all, d, 1}, threads);
 }
 
-/* `grads`: weights and biases of the dense layer, gamma, beta; then per round [weights and biases of its dense layer,] A, its
- * bias, the context. */
-void mpad_readout_back(const struct readout_back *args, long threads) {
+/* `grads`: weights and biases of the dense layer, gamma, beta; then per round [weights and biases of its dense layer,] A[, its
+ * bias], the context. */
+void mpad_readout_back(const struct readout *args, long threads) {
     const long words = args->words, groups = args->groups, d = args->width, each = args->master ? 2 * d : d, all = args->n * each;
     const struct readout_parts whole = readout_parts(args->saved, groups, all);
     float *d_normal = args->scratch, *d_joined = d_normal + groups * all, *d_pooled = d_joined + groups * all;
@@ -60,7 +60,8 @@ void mpad_readout_back(const struct readout_back *args, long threads) {
         run_attention_back(&(struct attention_back){args->size, round->dense ? d_pooled : upstream, round->h, round->a, round->v, at.y, at.score,
                                                      round->alpha, round->d_h, workspace, round->dense ? d : all, round->h_row, words, groups, d,
                                                      args->bounded, d * (d + 2 + BLOCK)}, threads);
-        grads = copy_grads(grads, workspace, d * (d + 2));
+        grads = copy_grads(grads, workspace, round->b ? d * (d + 1) : d * d);
+        grads = copy_grads(grads, workspace + d * (d + 1), d);
         if (args->master) copy_rows(round->d_h + words * d, d, d_joined + t * each + d, all, groups, d);
     }
 }

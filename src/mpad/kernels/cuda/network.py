@@ -130,7 +130,7 @@ def _by_running_averages(x: Tensor, norm: BatchNorm) -> Tensor:
 def _readout(module: Readout, states: list[Tensor], level: _Level) -> tuple[Tensor, Tensor]:
     n, parts, alphas = level.owner.shape[1], [], []
     for own, weights, h in zip(attentions(module), attention_weights(module), states, strict=True):
-        align, bias, context, dense, dense_bias = weights
+        dense, dense_bias, align, bias, context = weights
         assert align is not None and context is not None
         rows, masters = h.split((n, h.shape[1] - n), dim=1)
         if module.skip or not masters.shape[1]:
