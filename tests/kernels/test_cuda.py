@@ -126,8 +126,7 @@ def test_stacked_networks_are_the_plain_ones(variant, style, ablation):
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("master", [True, False])
 def test_aggregate(master, mean):
-    from mpad.kernels.cuda.aggregate import aggregate
-    from mpad.kernels.cuda.graph import word_graph
+    from mpad.kernels.cuda.aggregate import aggregate, word_graph
 
     batch, own = static_batch("sentence", DEVICE)
     n, graphs = batch.node.shape[1], batch.base.shape[1]

@@ -5,7 +5,6 @@ affine map and dropout is the identity, so adjacent linear maps become one:
 
     batch norm                  into the linear map before it (a mean over neighbors between them does not matter)
     two maps without a ReLU     one map (an MLP that ends without one, and the gate behind it)
-    σ(x)                        (1 + tanh(x / 2)) / 2, its factors moved into the weights around it
     the first round's maps      depend only on the word: a table with a row per word, filled when a word first occurs
 """
 
@@ -89,10 +88,10 @@ class _Round:
     bias: Floats  # (width,)
     mlp2: Affine | None  # None if it was merged into `gates` and `candidate`
     relu: bool  # after mlp2
-    state_gates: Affine  # state → (2 · width): reset and update, both halved; its bias includes that of the message
-    gates: Floats  # message → (2 · width), halved
+    state_gates: Affine  # state → (2 · width): reset and update; its bias includes that of the message
+    gates: Floats  # message → (2 · width)
     candidate: Affine  # message → (width)
-    reset: Floats  # (width, width), halved, because the gates that C computes are doubled
+    reset: Floats  # (width, width)
 
     @classmethod
     def of(cls, weights: Weights, name: str, config: MPADConfig) -> "_Round":
@@ -101,7 +100,7 @@ class _Round:
         mlp1 = _linear(weights, f"{name}.mlp1", f"{name}.mlp_norm" if norm else None)
         mlp2, gate = _linear(weights, f"{name}.mlp2"), _linear(weights, f"{name}.gate.from_message")
         gate = gate if config.mlp_relu else mlp2.then(gate)
-        state_gates = Affine(_linear(weights, f"{name}.gate.from_state").w * _HALF, gate.b[: 2 * d] * _HALF)
+        state_gates = Affine(_linear(weights, f"{name}.gate.from_state").w, gate.b[: 2 * d])
         before = project = None
         if config.mlp_before:
             first = _linear(weights, f"{name}.before1", f"{name}.before_norm" if norm else None)
@@ -117,9 +116,9 @@ class _Round:
             mlp2 if config.mlp_relu else None,
             config.mlp_relu,
             state_gates,
-            gate.w[:, : 2 * d] * _HALF,
+            gate.w[:, : 2 * d],
             Affine(np.ascontiguousarray(gate.w[:, 2 * d :]), gate.b[2 * d :]),
-            _linear(weights, f"{name}.gate.from_reset").w * _HALF,
+            _linear(weights, f"{name}.gate.from_reset").w,
         )
 
     def enter(self, h: Floats) -> tuple[Floats, Floats, Floats]:
@@ -139,7 +138,7 @@ class _Round:
         """Return the fields of C's `inference_step`. What the table of words holds is left out of the first round."""
         d = len(self.reset)
         state = Affine(np.zeros((d, 2 * d), np.float32), np.zeros(2 * d, np.float32)) if first else self.state_gates
-        maps = [np.concatenate([self.gates, self.candidate.w], axis=1), state.w, 2 * self.reset]
+        maps = [np.concatenate([self.gates, self.candidate.w], axis=1), state.w, self.reset]
         maps += [] if self.mlp2 is None else [self.mlp2.w]
         fields: dict[str, Floats | None] = {
             "mlp1_b": self.bias,
@@ -284,13 +283,13 @@ class FusedWords:
 def _attention_arrays(weights: Weights, t: int, config: MPADConfig) -> dict[str, Floats | None]:
     """Return the fields of C's `inference_attention`."""
     name = f"words.readout.attention.{t}"
-    align = _linear(weights, f"{name}.align")
-    fields: dict[str, Floats | None] = {"align": _in_panels(align.w), "align_b": align.b}
-    fields["context"] = weights[f"{name}.context.weight"][0]
-    if config.attention_dense:
-        dense = _linear(weights, f"{name}.dense")
-        fields |= {"dense": dense.w, "dense_b": dense.b}
-    return fields
+    maps = [_linear(weights, f"{name}.{part}") for part in ("align", "dense")[: 1 + config.attention_dense]]
+    return {
+        "maps": np.concatenate([_in_panels(affine.w).ravel() for affine in maps]),
+        "align_b": maps[0].b,
+        "context": weights[f"{name}.context.weight"][0],
+        "dense_b": maps[1].b if config.attention_dense else None,
+    }
 
 
 def _capacity(starts: NDArray[np.int64], usual: int) -> int:

@@ -472,7 +472,7 @@ class _Readout(torch.autograd.Function):
         ctx.of = of | {"width": width, "momentum": norm.momentum or 0.0, "eps": norm.eps, "by_batch": norm.training}
         ctx.norm = norm
         fields = _readout_fields(ctx, states, [None] * n, weights, alpha)
-        call("readout", "readout", **fields, saved=saved, out=out, scratch=scratch(columns * max(every, width)))
+        call("readout", "readout", **fields, saved=saved, out=out, scratch=scratch(columns * max(every, 2 * width)))
         ctx.save_for_backward(saved, out, alpha, *states, *weights)
         ctx.mark_non_differentiable(alpha)
         return out, alpha

@@ -131,30 +131,13 @@ class StaticBatch:
         """Features of nodes, if they are not word vectors: (rows, width)."""
         return self.corpus.rows
 
-    @property
-    def n_models(self) -> int:
-        """The number of models."""
-        return self.node.shape[0]
-
-    @property
-    def n_words(self) -> int:
-        """The number of word nodes in the batch, including padding."""
-        return self.node.numel()
-
-    @property
-    def n_graphs(self) -> int:
-        """The number of graphs in the batch."""
-        return self.base.numel()
-
-    @property
-    def n_documents(self) -> int:
-        """The number of documents in the batch."""
-        return self.document.numel()
-
     @cached_property
     def graph_owner(self) -> Tensor:
         """(n_graphs,) int64, document of each graph, counted over the whole batch."""
-        return _over_all(self.document_of_graph, self.document.shape[1])
+        models, documents = self.document.shape
+        return (
+            self.document_of_graph + torch.arange(models, device=self.document.device)[:, None] * documents
+        ).flatten()
 
     @property
     def graph_count(self) -> Tensor:
@@ -162,33 +145,16 @@ class StaticBatch:
         return self.n_graphs_of_document.flatten()
 
     @cached_property
-    def padding(self) -> "StaticPadding":
-        """Masks of the entries that count."""
-        return StaticPadding(self)
-
-
-class StaticPadding:
-    """Masks of the entries that count, computed on demand; padding is 0."""
-
-    def __init__(self, batch: StaticBatch) -> None:
-        self._batch = batch
+    def word_mask(self) -> Tensor:
+        """(n_models, nodes, 1), 0 for padding, as in the other masks."""
+        return (self.node >= 0).float()[..., None]
 
     @cached_property
-    def words(self) -> Tensor:
-        """(n_models, nodes, 1)."""
-        return (self._batch.node >= 0).float()[..., None]
-
-    @cached_property
-    def graphs(self) -> Tensor:
+    def graph_mask(self) -> Tensor:
         """(n_models, graphs, 1)."""
-        return (self._batch.document_of_graph < self._batch.document.shape[1] - 1).float()[..., None]
+        return (self.document_of_graph < self.document.shape[1] - 1).float()[..., None]
 
     @cached_property
-    def documents(self) -> Tensor:
+    def document_mask(self) -> Tensor:
         """(n_models, documents, 1)."""
-        return (self._batch.document >= 0).float()[..., None]
-
-
-def _over_all(in_model: Tensor, n_places: int) -> Tensor:
-    model = torch.arange(in_model.shape[0], device=in_model.device)[:, None] * n_places
-    return (in_model + model).flatten()
+        return (self.document >= 0).float()[..., None]

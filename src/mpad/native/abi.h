@@ -4,11 +4,11 @@
 
 struct inference_step { /* before1, before2 and mlp1 are (in, out); before1 and before2, the MLP before the mean, may be NULL */
     const float *before1, *before1_b, *before2, *before2_b, *mlp1, *mlp1_b;
-    const float *update, *bias, *mlp2_b; /* `w_t`, `bias` and `b2` of `struct update`; weights and biases of gates are halved */
+    const float *update, *bias, *mlp2_b; /* `w_t`, `bias` and `b2` of `struct update` */
 };
 
-struct inference_attention { /* align is laid out as by `transpose`; dense is (in, out) and may be NULL */
-    const float *align, *align_b, *context, *dense, *dense_b;
+struct inference_attention { /* maps: `w_t` of `struct attention`; dense_b is NULL without a dense layer */
+    const float *maps, *align_b, *context, *dense_b;
 };
 
 struct inference { /* tables have one row per word; the last row is the master node's. message_* may be NULL */

@@ -23,24 +23,19 @@ static struct graph NAME(chunk_graph)(const struct inference *args, long begin, 
  * are computed that no table has. Returns their number. */
 static long NAME(first_messages)(const struct inference *args, const struct graph *graph, const int *words, const float *raw,
                                  float *inbox, long *message) {
-    const long d = args->width, cached = args->message_gates && args->master && args->mean;
-    const float *master = args->master ? args->sent + args->master_row * d : 0, *bias = args->steps->mlp1_b;
+    const long cached = args->message_gates && args->master && args->mean;
     long uncached = 0;
     for (long v = 0, e = 0; v < graph->rows; v++) {
         const long from = e;
         while (e < graph->edges && graph->target[e] == v) e++;
-        if (cached && (e == from || (e == from + 1 && raw[from] == 1))) {
-            *message++ = e == from ? args->master_row : words[graph->source[from]];
-            continue;
-        }
-        NAME(weighted_sum)(args->sent, d, words, graph->source + from, graph->weight + from, e - from, d, master,
-                           graph->master_weight[v], 1, bias, inbox + uncached * d);
-        *message++ = -1 - uncached++;
+        if (cached && (e == from || (e == from + 1 && raw[from] == 1)))
+            message[v] = e == from ? args->master_row : words[graph->source[from]];
+        else message[v] = -1 - uncached++;
     }
-    for (long g = 0; args->master && g < graph->groups; words += graph->size[g++]) {
-        NAME(weighted_sum)(args->sent, d, words, 0, 0, graph->size[g], d, 0, 0, graph->word_weight[g], bias, inbox + uncached * d);
-        *message++ = -1 - uncached++;
-    }
+    for (long g = 0; args->master && g < graph->groups; g++) message[graph->rows + g] = -1 - uncached++;
+    struct graph mean = *graph;
+    mean.x = args->sent, mean.bias = args->steps->mlp1_b, mean.y = inbox;
+    NAME(aggregate_words)(&mean, 0, graph->groups, 0, 0, words, args->sent + args->master_row * args->width, message);
     return uncached;
 }
 
@@ -87,7 +82,7 @@ static void NAME(first_round)(const struct inference *args, const struct graph *
             for (long c = 0; c < 2 * d; c += V)
                 *(vec *)(rzc + r * 3 * d + c) = *(const vec *)(state_gates + c) + *(const vec *)(gates + c);
         }
-        NAME(gate)(x, d, rzc, v, w_row, 1, n, d, h + at * d);
+        NAME(gate)(x, d, rzc, v, w_row, n, d, h + at * d);
     }
 }
 
@@ -103,9 +98,9 @@ static void NAME(next_round)(const struct inference *args, const struct inferenc
     NAME(affine)(x, rows, d, step->mlp1, d, 0, 0, sent, PLAIN);
     struct graph mean = *graph;
     mean.x = sent, mean.bias = step->mlp1_b, mean.y = inbox;
-    NAME(aggregate_words)(&mean, 0, graph->groups, 0, 0);
+    NAME(aggregate_words)(&mean, 0, graph->groups, 0, 0, 0, 0, 0);
     NAME(update)(&(struct update){x, inbox, 0, step->mlp2_b, step->bias, 0, 0, 0, (float *)step->update, 0, 0, h, d, d, rows, d,
-                                  args->relu, 1}, 0, rows);
+                                  args->relu}, 0, rows);
 }
 
 /* Graphs begin .. end - 1: the output of each round's readout, concatenated, and its attention. */
@@ -120,10 +115,8 @@ static void NAME(infer)(const struct inference *args, long begin, long end) {
         float *alpha = args->alpha + t * args->nodes + at, *to = args->read + begin * all + t * each;
         if (t == 0) NAME(first_round)(args, &graph, begin, rows, message, workspace, h);
         else NAME(next_round)(args, args->steps + t, &graph, rows, workspace, h);
-        NAME(attention)(&(struct attention){graph.size, h, 0, attention->align_b, attention->context, (float *)attention->align, 0,
-                                            alpha, alpha, pooled, d, words, groups, d, args->bounded}, 0, groups, 0);
-        if (attention->dense) NAME(affine)(pooled, groups, d, attention->dense, d, attention->dense_b, 0, mapped, RELU);
-        copy_rows(to, all, attention->dense ? mapped : pooled, d, groups, d);
-        if (args->master) copy_rows(to + d, all, h + words * d, d, groups, d);
+        NAME(attention)(&(struct attention){graph.size, h, 0, attention->align_b, attention->context, 0, attention->dense_b,
+                                            (float *)attention->maps, 0, alpha, alpha, pooled, mapped, to, d, all, words, groups, d,
+                                            args->bounded, args->master}, 0, groups, 0);
     }
 }

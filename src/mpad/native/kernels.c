@@ -34,7 +34,6 @@ struct update { /* weights are (out, in); `w_t` has room for the transposes of W
     const float *h, *x, *w2, *b2, *bias, *w, *u, *v;
     float *w_t, *message, *rzc, *out; /* message and rzc, which the backward needs, may be NULL */
     long h_row, x_row, rows, width, relu;
-    float half; /* see `gate` */
 };
 
 struct update_back { /* rows of x are contiguous; `grads` has `workspace` numbers per thread, thread 0's has the sum in the end */
@@ -43,11 +42,11 @@ struct update_back { /* rows of x are contiguous; `grads` has `workspace` number
     long g_row, h_row, rows, width, relu, before, workspace;
 };
 
-struct attention { /* a is (out, in), `w_t` has room for its transpose; y, which the backward needs, may be NULL */
+struct attention { /* a and dense are (out, in), `w_t` has room for their transposes; y, which the backward needs, may be NULL */
     const long *size;
-    const float *h, *a, *b, *v;
-    float *w_t, *y, *score, *alpha, *pooled;
-    long h_row, rows, groups, width, bounded;
+    const float *h, *a, *b, *v, *dense, *dense_b;
+    float *w_t, *y, *score, *alpha, *pooled, *mapped, *to;
+    long h_row, to_row, rows, groups, width, bounded, master;
 };
 
 struct attention_back { /* `grads` as in `update_back` */
@@ -223,7 +222,7 @@ static void aggregate_words_part(void *data) {
         if (args->target[middle] < row) low = middle + 1;
         else high = middle;
     }
-    PICK(aggregate_words)(args, first, last, row, low);
+    PICK(aggregate_words)(args, first, last, row, low, 0, 0, 0);
 }
 
 static void attention_part(void *data) {
@@ -234,8 +233,10 @@ static void attention_part(void *data) {
 }
 
 static void run_attention(const struct attention *args, long threads) {
-    PICK(transpose)(args->a, args->width, args->width, 0, args->width, args->w_t);
-    parallel(attention_part, args, args->rows * args->width, threads);
+    const long d = args->width;
+    PICK(transpose)(args->a, d, d, 0, d, args->w_t);
+    if (args->dense) PICK(transpose)(args->dense, d, d, 0, d, args->w_t + d * d);
+    parallel(attention_part, args, args->rows * d, threads);
 }
 
 static void attention_back_part(void *data) {

@@ -111,7 +111,7 @@ void mpad_round(const struct round *args, long threads) {
     if (args->merge) merge(args->w, args->w2, args->b2, args->bias, d, at.merged);
     run_update(&(struct update){state, message, args->merge ? 0 : args->w2, args->merge ? 0 : args->b2,
                                 args->merge ? at.merged + 3 * d * d : args->bias, args->merge ? at.merged : args->w, args->u,
-                                args->v, args->scratch, at.message, at.rzc, args->out, state_row, d, n, d, !args->v2, 0.5f}, threads);
+                                args->v, args->scratch, at.message, at.rzc, args->out, state_row, d, n, d, !args->v2}, threads);
 }
 
 static float *norm_gradients(const struct round *args, const struct batch_norm *norm, const float *g, const float *x, long x_row,

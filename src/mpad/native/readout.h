@@ -21,13 +21,9 @@ void mpad_readout(const struct readout *args, long threads) {
     for (long t = 0; t < args->n; t++) {
         const struct readout_round *round = args->rounds + t;
         const struct round_readout_parts at = round_readout_parts(whole.rounds, t, words, groups, d);
-        float *to = whole.joined + t * each;
-        run_attention(&(struct attention){args->size, round->h, round->a, round->b, round->v, args->scratch, at.y, at.score, round->alpha,
-                                           at.pooled, round->h_row, words, groups, d, args->bounded}, threads);
-        if (round->dense)
-            run_linear(&(struct linear){at.pooled, round->dense, round->dense_b, args->scratch, at.mapped, d, groups, d, d, 1}, threads);
-        copy_rows(to, all, round->dense ? at.mapped : at.pooled, d, groups, d);
-        if (args->master) copy_rows(to + d, all, round->h + words * round->h_row, round->h_row, groups, d);
+        run_attention(&(struct attention){args->size, round->h, round->a, round->b, round->v, round->dense, round->dense_b, args->scratch,
+                                          at.y, at.score, round->alpha, at.pooled, at.mapped, whole.joined + t * each, round->h_row, all,
+                                          words, groups, d, args->bounded, args->master}, threads);
     }
     run_norm(&(struct norm){whole.joined, args->norm.gamma, args->norm.beta, 0, args->norm.running_mean, args->norm.running_var,
                              whole.moments, whole.moments + all, args->scratch, whole.normal, all, groups, all, 0, args->by_batch,

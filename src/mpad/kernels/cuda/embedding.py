@@ -9,9 +9,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from mpad.dropout import ALL_BITS, SECOND, Dropout
-from mpad.kernels.cuda.kernel import kernel
+from mpad.kernels.cuda.kernel import kernel, tile_of
 from mpad.kernels.cuda.linear import linear
-from mpad.kernels.cuda.tiles import tile_of
 
 _ROWS = 8
 
