@@ -21,8 +21,7 @@ from torch.nn import functional as F
 from mpad import native
 from mpad.dropout import ALL_BITS, FIRST, GOLDEN, SECOND, Dropout
 from mpad.graph.batch import GraphBatch
-from mpad.kernels.weights import RoundWeights, attention_weights, attentions, round_weights, running_averages
-from mpad.model import BatchNorm, Graph, MessagePassing, Readout, SentenceGraph, WordGraph
+from mpad.model import BatchNorm, Gate, Graph, MessagePassing, Readout, SentenceGraph, WordGraph
 
 PLAIN = {Tensor, torch.nn.Parameter}  # classes whose memory can be read; a tracer's tensors have none
 
@@ -249,9 +248,10 @@ class _Mapped(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
-        mapped = torch.mm(rows, weight.t(), out=allocate(rows.shape[0], weight.shape[0]))
-        y = allocate(index.shape[0], weight.shape[0])
-        call("gather", "gather", x=mapped, index=index, y=y, rows=len(index), n=len(rows), width=len(weight))
+        mapped = allocate(len(rows) + 1, len(weight))
+        torch.mm(rows, weight.t(), out=mapped[:-1])
+        mapped[-1] = 0  # of masters
+        y = torch.index_select(mapped, 0, index, out=allocate(len(index), len(weight)))
         ctx.save_for_backward(rows, index, weight)
         ctx.width = weights[0].shape[0]
         slices: tuple[Tensor, ...] = y.split(ctx.width, dim=1)
@@ -271,33 +271,9 @@ class _Mapped(torch.autograd.Function):
         return d_rows, None, *(d_mapped.t() @ rows).split(ctx.width)
 
 
-def drop(x: Tensor, dropout: Dropout) -> Tensor:
-    """Apply dropout to x, of any shape."""
-    return _Dropout.apply(x, *_mask(dropout))  # type: ignore[no-any-return, no-untyped-call]
-
-
-class _Dropout(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, key: int, threshold: int) -> Tensor:
-        ctx.mask = key, threshold
-        return _dropped(x, key, threshold)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return _dropped(gradients[0], *ctx.mask), None, None
-
-
-def _dropped(x: Tensor, key: int, threshold: int) -> Tensor:
-    x = x.contiguous()
-    y = torch.empty_like(x)
-    scale = 256 / (256 - threshold)
-    call("drop", "dropout", x=x, y=y, n=x.numel(), width=1, in_place=True, key=key, threshold=threshold, scale=scale)
-    return y
-
-
 _MANY = 512  # rows; for fewer, merging W₂ into W costs more than it saves
 _WORDS, _CLIQUE, _PATH = range(3)
+_ATTENTION = "dense", "dense_b", "a", "b", "v"  # weights of each round's attention
 
 
 def message_round(module: MessagePassing, h: Tensor | WordRows, graph: Graph) -> Any:
@@ -308,19 +284,33 @@ def message_round(module: MessagePassing, h: Tensor | WordRows, graph: Graph) ->
     paper = module.before1 is None and norms == (False, False) and module.relu
     if not (authors or paper) or module.gate is None or not native.fits(width) or not _takes_graph(graph):
         return NotImplemented
-    weights = round_weights(module)
-    if not takes(given, *weights) or (not isinstance(h, WordRows) and (h.ndim != 2 or h.shape[1] != width)):
+    weights = _round_weights(module, module.gate)
+    if not takes(given, *weights.values()) or (not isinstance(h, WordRows) and (h.ndim != 2 or h.shape[1] != width)):
         return NotImplemented
     _check_rows(graph, h)
     # One row has no variance, and norms by running averages have no gradient in C.
-    if authors and (len(h) < 2 if module.training else wants_gradient(given, *weights)):
+    if authors and (len(h) < 2 if module.training else wants_gradient(given, *weights.values())):
         return NotImplemented
-    norms_of = _norms(module, weights) if authors else {}
-    if isinstance(h, Tensor):
-        return _Round.apply(h, None, graph, norms_of, *weights)  # type: ignore[no-untyped-call]
-    first = module.mlp1 if module.before1 is None else module.before1
-    mapped, *states = h.linear(*[first.weight] if module.project is None else [first.weight, module.project.weight])
-    return _Round.apply(states[0] if states else None, mapped, graph, norms_of, *weights)  # type: ignore[no-untyped-call]
+    mapped, states = None, [h]
+    if isinstance(h, WordRows):
+        first = module.mlp1 if module.before1 is None else module.before1
+        mapped, *states = h.linear(*[first.weight] if module.project is None else [first.weight, module.project.weight])
+    names, options = tuple(weights), _norms(module) if authors else {}
+    of = graph, names, options
+    return _Round.apply(states[0] if states else None, mapped, of, *weights.values())  # type: ignore[no-untyped-call]
+
+
+def _round_weights(module: MessagePassing, gate: Gate) -> dict[str, Tensor]:
+    """Return the weights of a round by their names in C; those of norms have a dot."""
+    mlp1, mlp2, message = module.mlp1, module.mlp2, gate.from_message
+    weights = {"w1": mlp1.weight, "b1": mlp1.bias, "w2": mlp2.weight, "b2": mlp2.bias}
+    weights |= {"bias": message.bias, "w": message.weight, "u": gate.from_state.weight, "v": gate.from_reset.weight}
+    if module.before1 is None or module.before2 is None:
+        return weights
+    weights |= {"v1": module.before1.weight, "v2": module.before2.weight, "c2": module.before2.bias}
+    for name, norm in (("norm", module.mlp_norm), ("before_norm", module.before_norm)):
+        weights |= {f"{name}.{weight}": parameter for weight, parameter in norm.named_parameters()}
+    return weights
 
 
 def _takes_graph(graph: Graph) -> bool:
@@ -336,21 +326,18 @@ def _check_rows(graph: Graph, h: Tensor | WordRows) -> None:
         raise ValueError(f"these graphs have {rows} rows (words, then master nodes; or sentences), not {len(h)}")
 
 
-def _norms(module: MessagePassing, m: RoundWeights) -> dict[str, Any]:
+def _norms(module: MessagePassing) -> dict[str, Any]:
     """Return the fields of the C structure that belong to batch norm."""
-    fields: dict[str, Any] = {"by_batch": module.training}
-    for name, norm, weights in (
-        ("before_norm", module.before_norm, (m.before_gamma, m.before_beta, m.before1_bias)),
-        ("norm", module.mlp_norm, (m.gamma, m.beta, m.b1)),
-    ):
-        fields |= {name: batch_norm(norm, *weights), "momentum": norm.momentum or 0.0, "eps": norm.eps}
-    return fields
+    first, norm = module.before1, module.mlp_norm
+    assert first is not None and isinstance(norm, BatchNorm)
+    norms = {"before_norm": batch_norm(module.before_norm, first.bias), "norm": batch_norm(norm, module.mlp1.bias)}
+    return {**norms, "by_batch": norm.training, "momentum": norm.momentum or 0.0, "eps": norm.eps}
 
 
-def batch_norm(norm: nn.Module, gamma: Tensor | None, beta: Tensor | None, before: Tensor | None = None) -> Structure:
+def batch_norm(norm: nn.Module, before: Tensor | None = None) -> Structure:
     """Return a batch norm as a C structure; `before` is a bias that its input lacks."""
-    mean, var = running_averages(norm)
-    return native.pack("batch_norm", gamma=gamma, beta=beta, before=before, running_mean=mean, running_var=var)
+    averages = {name: getattr(norm, name) for name in ("running_mean", "running_var")}
+    return native.pack("batch_norm", gamma=norm.weight, beta=norm.bias, before=before, **averages)
 
 
 def _in_c(graph: Graph) -> Structure:
@@ -373,77 +360,74 @@ def _in_c(graph: Graph) -> Structure:
     return of
 
 
+# The order of gradients in the C buffer.
+_GRADIENTS = "w u v w2 bias b2 b1 norm.weight norm.bias w1 v2 c2 before_norm.weight before_norm.bias v1".split()
+
+
 class _Round(torch.autograd.Function):
-    """H, or what the first linear map makes of it, or both → H'. `norms` is empty in the paper's round."""
+    """H, or what the first linear map makes of it, or both → H'."""
 
     @staticmethod
-    def forward(
-        ctx: Any, h: Tensor | None, mapped: Tensor | None, graph: Graph, norms: dict[str, Any], *given: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, h: Tensor | None, mapped: Tensor | None, of: Any, *given: Tensor) -> Tensor:
+        ctx.graph, ctx.names, norms = of
         h, mapped = (None if x is None else by_rows(x) for x in (h, mapped))
         rows, width = (mapped if h is None else h).shape  # type: ignore[union-attr]
-        m = RoundWeights(*contiguous(*given))  # type: ignore[arg-type]
+        ctx.options, weights = {**norms, "merge": bool(norms) and rows >= _MANY}, contiguous(*given)
         saved = allocate((9 * rows + 3 * width + 7) * width if norms else 5 * rows * width)
-        out, ctx.graph, ctx.norms = allocate(rows, width), graph, {**norms, "merge": bool(norms) and rows >= _MANY}
-        memory = scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
-        call("round", "round", **_round_fields(ctx, h, mapped, saved, m), out=out, scratch=memory)
-        ctx.save_for_backward(h, mapped, saved, *m)
+        out, memory = allocate(rows, width), scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
+        call("round", "round", **_round_fields(ctx, h, mapped, weights), saved=saved, out=out, scratch=memory)
+        ctx.save_for_backward(h, mapped, saved, *weights)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (h, mapped, saved, *given), g = ctx.saved_tensors, by_rows(gradients[0])
-        m, (rows, width) = RoundWeights(*given), g.shape
+        (h, mapped, saved, *weights), g = ctx.saved_tensors, by_rows(gradients[0])
+        rows, width = g.shape
         d_h, d_mapped = (None if x is None else allocate(rows, width) for x in (h, mapped))
-        shapes = _gradient_shapes(width, m.before2 is not None, mapped is not None)
-        sizes = [prod(shape) for shape in shapes.values()]
+        fields, of = _round_fields(ctx, h, mapped, weights), dict(zip(ctx.names, weights, strict=True))
+        computed = [name for name in _GRADIENTS if name in of and ("." in name or name in fields)]
+        sizes = [of[name].numel() for name in computed]
         grads, memory = allocate(sum(sizes)), 7 * width + 5 + 5 * native.BLOCK + native.STRIP
         call(
-            "round_back", "round", **_round_fields(ctx, h, mapped, saved, m), g=g, g_row=g.stride(0), d_h=d_h,
-            d_mapped=d_mapped, grads=grads, scratch=scratch((3 * rows + torch.get_num_threads() * memory) * width),
+            "round_back", "round", **fields, saved=saved, g=g, g_row=g.stride(0), d_h=d_h, d_mapped=d_mapped,
+            grads=grads, scratch=scratch((3 * rows + torch.get_num_threads() * memory) * width),
         )  # fmt: skip
-        parts = zip(shapes.items(), grads.split(sizes), strict=True)
-        d = {name: part.view(shape) for (name, shape), part in parts}
-        return d_h, d_mapped, None, None, *(d.get(name) for name in RoundWeights._fields)
+        d = {name: part.view_as(of[name]) for name, part in zip(computed, grads.split(sizes), strict=True)}
+        return d_h, d_mapped, None, *map(d.get, ctx.names)
 
 
-def _round_fields(ctx: Any, h: Tensor | None, mapped: Tensor | None, saved: Tensor, m: RoundWeights) -> dict[str, Any]:
-    """Return the fields that a round and its backward share."""
+def _round_fields(
+    ctx: Any, h: Tensor | None, mapped: Tensor | None, weights: Sequence[Tensor | None]
+) -> dict[str, Any]:
+    """Return the fields that a round and its backward share; without the first linear map where it has been applied."""
     rows, width = (mapped if h is None else h).shape  # type: ignore[union-attr]
     strides = {f"{name}_row": x.stride(0) for name, x in (("h", h), ("mapped", mapped)) if x is not None}
-    first = {"w1": m.w1, "v1": m.before1}
+    maps = {name: x for name, x in zip(ctx.names, weights, strict=True) if "." not in name}
     if mapped is not None:
-        del first["w1" if m.before2 is None else "v1"]
-    maps = {**first, "v2": m.before2, "c2": m.before2_bias, "b1": m.b1, "w2": m.w2, "b2": m.b2}
-    gate = {"bias": m.bias, "w": m.w, "u": m.u, "v": m.v}
-    own = {"graph": _in_c(ctx.graph), "h": h, "mapped": mapped, "saved": saved, "rows": rows, "width": width}
-    return {**own, **strides, **maps, **gate, **ctx.norms}
+        del maps["v1" if "v1" in maps else "w1"]
+    own = {"graph": _in_c(ctx.graph), "h": h, "mapped": mapped, "rows": rows, "width": width}
+    return {**own, **strides, **maps, **ctx.options}
 
 
-def _gradient_shapes(d: int, authors: bool, mapped: bool) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each gradient of a round's weights, in the order of the C buffer."""
-    shapes: dict[str, tuple[int, ...]] = {"w": (3 * d, d), "u": (2 * d, d), "v": (d, d), "w2": (d, d)}
-    shapes |= {"bias": (3 * d,), "b2": (d,), "b1": (d,)}
-    if authors:
-        shapes |= {"gamma": (d,), "beta": (d,)}
-    if authors or not mapped:
-        shapes |= {"w1": (d, d), "": (d,)}
-    if authors:
-        shapes |= {"before2": (d, d), "before2_bias": (d,), "before_gamma": (d,), "before_beta": (d,)}
-    if authors and not mapped:
-        shapes |= {"before1": (d, d), "unused": (d,)}
-    return shapes
-
-
-PER_ROUND = 5  # weights of each round's attention
+def attention_weights(one: Any) -> tuple[Tensor | None, ...]:
+    """Return weight and bias of the dense layer of an attention, W_A, its bias, and v."""
+    dense = (None, None) if one.dense is None else (one.dense.weight, one.dense.bias)
+    return *dense, one.align.weight, one.align.bias, one.context.weight
 
 
 def readout(module: Readout, states: list[Tensor], graph: Graph) -> Any:
     """Read vectors and attention out of states; NotImplemented for what C does not support."""
     norm, dense, skip = module.norm, module.dense, module.skip
     size = graph.count if isinstance(graph, SentenceGraph) else graph.batch.size
-    learned = dense.weight, dense.bias, norm.weight, norm.bias, *(x for one in attention_weights(module) for x in one)
+    attention = list(module.attention)
+    learned = (
+        dense.weight,
+        dense.bias,
+        norm.weight,
+        norm.bias,
+        *(x for one in attention for x in attention_weights(one)),
+    )
     rows, width = len(graph.owner) + (graph.n if skip else 0), dense.out_features
     if any(x.shape != (rows, width) for x in states) or not takes(*states, *learned):
         return NotImplemented
@@ -453,7 +437,7 @@ def readout(module: Readout, states: list[Tensor], graph: Graph) -> Any:
     if graph.n < 2 if module.training else wants_gradient(*states, *learned):
         return NotImplemented
     counts = {"n": len(states), "words": len(graph.owner), "groups": graph.n, "master": skip}
-    of = {"size": size.contiguous(), **counts, "bounded": attentions(module)[0].bounded}
+    of = {"size": size.contiguous(), **counts, "bounded": attention[0].bounded}
     return _Readout.apply(of, norm, *states, *learned)  # type: ignore[no-untyped-call]
 
 
@@ -504,9 +488,9 @@ def _readout_fields(
     alpha: Tensor,
 ) -> dict[str, Any]:
     """Return the fields that the readout and its backward share."""
-    dense, bias, gamma, beta, *rest = weights
+    dense, bias, _, _, *rest = weights
     rounds = (native.structures["readout_round"] * len(states))()
     for t, (h, d_h) in enumerate(zip(states, d_states, strict=True)):
-        maps = dict(zip(("dense", "dense_b", "a", "b", "v"), rest[PER_ROUND * t :][:PER_ROUND], strict=True))
+        maps = dict(zip(_ATTENTION, rest[t * len(_ATTENTION) :], strict=False))
         rounds[t] = native.pack("readout_round", h=h, **maps, alpha=alpha[t], d_h=d_h, h_row=h.stride(0))
-    return {**ctx.of, "norm": batch_norm(ctx.norm, gamma, beta), "dense": dense, "dense_b": bias, "rounds": rounds}
+    return {**ctx.of, "norm": batch_norm(ctx.norm), "dense": dense, "dense_b": bias, "rounds": rounds}

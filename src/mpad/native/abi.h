@@ -40,13 +40,6 @@ struct dropout { /* row r of y is row which[r] of x or, in place, row r of x */
     float scale;
 };
 
-struct gather {
-    const float *x;
-    const long *index;
-    float *y;
-    long rows, n, width;
-};
-
 struct scatter {
     const float *first, *second;
     const long *index;

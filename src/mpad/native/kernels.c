@@ -158,9 +158,8 @@ int mpad_ready(int version) {
 /* The size of each structure of abi.h. */
 #define SIZE(name) {#name, sizeof(struct name)}
 const struct { const char *name; long size; } mpad_sizes[] = {
-    SIZE(inference_step), SIZE(inference_attention), SIZE(inference), SIZE(graph), SIZE(dropout), SIZE(gather),
-    SIZE(scatter), SIZE(corpus), SIZE(batch), SIZE(words), SIZE(batch_norm), SIZE(round),
-    SIZE(readout_round), SIZE(readout),
+    SIZE(inference_step), SIZE(inference_attention), SIZE(inference), SIZE(graph), SIZE(dropout), SIZE(scatter), SIZE(corpus), SIZE(batch),
+    SIZE(words), SIZE(batch_norm), SIZE(round), SIZE(readout_round), SIZE(readout),
     {0, 0}};
 
 /* Infer graphs first .. last - 1, in chunks that fit into `scratch`, of at least one graph. */
@@ -265,18 +264,6 @@ static void run_linear_back(const struct linear_back *args, long threads) {
 
 PARALLEL_ROWS(embed, dropout, args->n, 1, args->n)
 void mpad_embed(const struct dropout *args, long threads) { parallel(embed_part, args, args->n * args->width, threads); }
-
-static void drop_part(void *data) {
-    const struct dropout *args = ((struct shared *)data)->args;
-    long first, last;
-    part(data, (args->n + 7) / 8, &first, &last);
-    PICK(drop)(args, args->x + first * 8, first, least(last * 8, args->n) - first * 8, args->y + first * 8);
-}
-
-void mpad_drop(const struct dropout *args, long threads) { parallel(drop_part, args, args->n, threads); }
-
-PARALLEL_ROWS(gather, gather, args->rows, 1, args->rows)
-void mpad_gather(const struct gather *args, long threads) { parallel(gather_part, args, args->rows * args->width, threads); }
 
 PARALLEL_ROWS(scatter, scatter, args->width / 16, 16, args->width)
 void mpad_scatter(const struct scatter *args, long threads) { parallel(scatter_part, args, args->rows * args->width, threads); }

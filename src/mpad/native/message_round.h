@@ -125,11 +125,11 @@ static float *linear_gradients(const struct round *args, const float *g, const f
                                int accumulate, float *workspace, float *grads, long threads) {
     const long d = args->width;
     run_linear_back(&(struct linear_back){g, x, 0, w, d_x, workspace, d, x_row, args->rows, d, d, d * (d + 1), accumulate}, threads);
-    return copy_grads(grads, workspace, d * (d + 1));
+    return copy_grads(grads, workspace, w == args->v2 ? d * (d + 1) : d * d); /* the others have no bias */
 }
 
-/* `grads`: W, U, V, W2, the gate's biases, b2, b1; gamma and beta of `norm`; W1, (unused); V2, c2; gamma and beta of
- * `before_norm`; V1, (unused): of these, what the round has. */
+/* `grads`: W, U, V, W2, the gate's biases, b2, b1; gamma and beta of `norm`; W1; V2, c2; gamma and beta of `before_norm`; V1: of
+ * these, what the round has. */
 void mpad_round_back(const struct round *args, long threads) {
     const long n = args->rows, d = args->width, authors = args->v2 != 0;
     const struct round_parts at = round_parts(args);

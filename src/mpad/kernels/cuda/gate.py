@@ -4,25 +4,42 @@ A program holds some rows in registers and reads the weights, which all programs
 ends the message's MLP can run in front: then messages are written once and never read forwards.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from mpad.kernels.cuda import zeros
 from mpad.kernels.cuda.aggregate import StaticWordGraph, run
 from mpad.kernels.cuda.kernel import grid_of_rows, kernel, matrix, per_model, power_of_two, strides
 from mpad.kernels.cuda.linear import weight_gradient
-from mpad.kernels.weights import UpdateWeights
+from mpad.model import Gate
 
 WIDEST = 64  # columns: of wider rows too much is in registers and shared memory, and plain products are faster
 _ROWS = 64
 _GRADIENT_ROWS = 64  # read at a time
 _PROGRAMS = 264  # two for each multiprocessor of a large GPU
 Saved = tuple[Tensor, Tensor, Tensor]  # M; R, Z, C side by side; R ⊙ H
+
+
+class UpdateWeights(NamedTuple):
+    """Weights of a gated update, and of the map that ends the message's MLP; (out, in) each."""
+
+    w2: Tensor | None  # None: the input is the message itself
+    b2: Tensor | None
+    bias: Tensor  # (3 · width,): of R, Z and C
+    w: Tensor  # (3 · width, width): W_R, W_Z, W
+    u: Tensor  # (2 · width, width): U_R, U_Z
+    v: Tensor  # (width, width): U
+
+    @classmethod
+    def of(cls, gate: Gate, last: nn.Linear) -> "UpdateWeights":
+        """Return the weights of a gate and of the linear map in front of it."""
+        maps = gate.from_message.weight, gate.from_state.weight, gate.from_reset.weight
+        return cls(last.weight, last.bias, gate.from_message.bias, *maps)
 
 
 @triton.jit

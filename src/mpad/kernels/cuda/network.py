@@ -10,16 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mpad.kernels.cpu import attention_weights
 from mpad.kernels.cuda.aggregate import StaticWordGraph, aggregate, word_graph
 from mpad.kernels.cuda.attention import attention
 from mpad.kernels.cuda.batch_norm import batch_norm
 from mpad.kernels.cuda.embedding import DropoutState, WordRows, dropout
-from mpad.kernels.cuda.gate import gated_update
+from mpad.kernels.cuda.gate import UpdateWeights, gated_update
 from mpad.kernels.cuda.linear import linear
 from mpad.kernels.static_batch import StaticBatch
-from mpad.kernels.weights import UpdateWeights, attention_weights, attentions, gate_weights
 from mpad.model import (
     MPAD,
+    Attention,
     BatchNorm,
     GraphEncoder,
     MessagePassing,
@@ -87,10 +88,10 @@ def _round(module: MessagePassing, h: Tensor | WordRows, level: _Level) -> Tenso
         state, x = linear(x, module.before2.weight, module.before2.bias), None
     state = _rows(state)
     x = linear(state, module.mlp1.weight) if x is None else x
-    graph, last = level.graph, (module.mlp2.weight, module.mlp2.bias)
+    graph = level.graph
     on_words, normed = isinstance(graph, StaticWordGraph), isinstance(module.mlp_norm, BatchNorm)
     if on_words and module.gate is not None and module.before1 is None and not normed and module.relu:
-        update = UpdateWeights(*last, *gate_weights(module.gate))
+        update = UpdateWeights.of(module.gate, module.mlp2)
         return gated_update(state, x, update, True, graph, module.mlp1.bias)
     if isinstance(graph, StaticWordGraph):
         received = aggregate(x, graph)
@@ -98,9 +99,9 @@ def _round(module: MessagePassing, h: Tensor | WordRows, level: _Level) -> Tenso
         received = graph.aggregate(x.flatten(0, 1)).view(x.shape)
     inbox = _bias_norm_relu(received, module.mlp1.bias, module.mlp_norm, level.row_mask)
     if module.gate is None:
-        m = linear(inbox, *last)
+        m = linear(inbox, module.mlp2.weight, module.mlp2.bias)
         return F.relu(m) if module.relu else m
-    return gated_update(state, inbox, UpdateWeights(*last, *gate_weights(module.gate)), module.relu)
+    return gated_update(state, inbox, UpdateWeights.of(module.gate, module.mlp2), module.relu)
 
 
 def _rows(h: Tensor | None) -> Tensor:
@@ -125,8 +126,9 @@ def _by_running_averages(x: Tensor, norm: BatchNorm) -> Tensor:
 
 def _readout(module: Readout, states: list[Tensor], level: _Level) -> tuple[Tensor, Tensor]:
     n, parts, alphas = level.owner.shape[1], [], []
-    for own, weights, h in zip(attentions(module), attention_weights(module), states, strict=True):
-        dense, dense_bias, align, bias, context = weights
+    for own, h in zip(module.attention, states, strict=True):
+        assert isinstance(own, Attention)
+        dense, dense_bias, align, bias, context = attention_weights(own)
         assert align is not None and context is not None
         rows, masters = h.split((n, h.shape[1] - n), dim=1)
         if module.skip or not masters.shape[1]:
