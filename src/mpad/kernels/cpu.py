@@ -291,13 +291,13 @@ def message_round(module: MessagePassing, h: Tensor | WordRows, graph: Graph) ->
     # One row has no variance, and norms by running averages have no gradient in C.
     if authors and (len(h) < 2 if module.training else wants_gradient(given, *weights.values())):
         return NotImplemented
-    mapped, states = None, [h]
-    if isinstance(h, WordRows):
-        first = module.mlp1 if module.before1 is None else module.before1
-        mapped, *states = h.linear(*[first.weight] if module.project is None else [first.weight, module.project.weight])
-    names, options = tuple(weights), _norms(module) if authors else {}
-    of = graph, names, options
-    return _Round.apply(states[0] if states else None, mapped, of, *weights.values())  # type: ignore[no-untyped-call]
+    of = graph, tuple(weights), _norms(module) if authors else {}
+    if isinstance(h, Tensor):
+        return _Round.apply(h, None, of, *weights.values())  # type: ignore[no-untyped-call]
+    first = module.mlp1 if module.before1 is None else module.before1
+    mapped, *states = h.linear(*[first.weight] if module.project is None else [first.weight, module.project.weight])
+    state = states[0] if states else None
+    return _Round.apply(state, mapped, of, *weights.values())  # type: ignore[no-untyped-call]
 
 
 def _round_weights(module: MessagePassing, gate: Gate) -> dict[str, Tensor]:

@@ -29,7 +29,7 @@ def _structures(header: str) -> dict[str, type[ctypes.Structure]]:
         for declaration in filter(None, map(str.strip, body.split(";"))):
             kind, names = re.fullmatch(r"(?:const )?(struct \w+|(?:unsigned )?\w+) (.*)", declaration, re.S).groups()  # type: ignore[union-attr]
             for field in map(str.strip, names.split(",")):
-                value = result[kind.split()[1]] if kind.startswith("struct") else _KINDS.get(kind)
+                value: Any = result[kind.split()[1]] if kind.startswith("struct") else _KINDS.get(kind)
                 if field[0] == "*":
                     value = ctypes.POINTER(value) if kind.startswith("struct") else ctypes.c_void_p
                 fields.append((field.lstrip("*"), value))

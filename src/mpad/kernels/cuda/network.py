@@ -89,11 +89,11 @@ def _round(module: MessagePassing, h: Tensor | WordRows, level: _Level) -> Tenso
     state = _rows(state)
     x = linear(state, module.mlp1.weight) if x is None else x
     graph = level.graph
-    on_words, normed = isinstance(graph, StaticWordGraph), isinstance(module.mlp_norm, BatchNorm)
-    if on_words and module.gate is not None and module.before1 is None and not normed and module.relu:
-        update = UpdateWeights.of(module.gate, module.mlp2)
-        return gated_update(state, x, update, True, graph, module.mlp1.bias)
     if isinstance(graph, StaticWordGraph):
+        normed = isinstance(module.mlp_norm, BatchNorm)
+        if module.gate is not None and module.before1 is None and not normed and module.relu:
+            update = UpdateWeights.of(module.gate, module.mlp2)
+            return gated_update(state, x, update, True, graph, module.mlp1.bias)
         received = aggregate(x, graph)
     else:
         received = graph.aggregate(x.flatten(0, 1)).view(x.shape)
