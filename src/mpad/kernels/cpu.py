@@ -180,25 +180,19 @@ class WordRows:
 
     def linear(self, *weights: Tensor) -> tuple[Tensor, ...]:
         """Return H⁰ Wᵀ for one or two weights of the same height: (rows, out) each."""
-        return _mapped(self.table, self.words, self.masters, weights, self.mask)
+        mapped: tuple[Tensor, ...] = _Mapped.apply(*self._distinct(), *weights)  # type: ignore[no-untyped-call]
+        return mapped
 
     def dense(self) -> Tensor:
         """Return H⁰ itself: (rows, vector_width)."""
+        rows, place = self._distinct()
+        return F.pad(rows, (0, 0, 0, 1))[place]
+
+    def _distinct(self) -> tuple[Tensor, Tensor]:
+        """Return the rows of distinct words, and the place of each row of H⁰ among them."""
         table = self.table.contiguous()
-        unique, index = distinct(self.words, 0, len(table))
-        rows = _Rows.apply(table, unique, *self.mask)  # type: ignore[no-untyped-call]
-        return F.pad(rows[index], (0, 0, 0, self.masters))
-
-
-def _mapped(table: Tensor, index: Tensor, masters: int, weights: tuple[Tensor, ...], mask: _Mask) -> tuple[Tensor, ...]:
-    words, place = distinct(index, masters, table.shape[0])
-    table = table.contiguous()
-    if table.requires_grad:
-        rows = _Rows.apply(table, words, *mask)  # type: ignore[no-untyped-call]
-    else:
-        rows = _dropped_rows(table, words, False, *mask)
-    mapped: tuple[Tensor, ...] = _Mapped.apply(rows, place, *weights)  # type: ignore[no-untyped-call]
-    return mapped
+        words, place = distinct(self.words, self.masters, len(table))
+        return _Rows.apply(table, words, *self.mask), place  # type: ignore[no-untyped-call]
 
 
 def distinct(words: Tensor, masters: int, n_words: int) -> tuple[Tensor, Tensor]:

@@ -32,36 +32,13 @@ class StaticCorpus:
     """A corpus that is cut into whole epochs."""
 
     def __init__(self, corpus: CorpusTensors) -> None:
-        self._corpus = corpus
+        self.tensors = corpus
         self.words, self.rows = corpus.words, corpus.rows
         self.edges: dict[tuple[bool, bool], tuple[Tensor, ...]] = {}  # as operators want them, prepared once
 
-    @cached_property
-    def by_target(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the first edge into each node (n_nodes + 1,); each edge's source, in its graph, and weight."""
-        corpus = self._corpus
-        return _starts(corpus.target + self._begin, len(corpus.words)), corpus.source.int(), corpus.weight
-
-    @cached_property
-    def by_source(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the first edge out of each node (n_nodes + 1,); its graph's target and `by_target` index per edge."""
-        corpus = self._corpus
-        source = corpus.source + self._begin
-        order = torch.argsort(source, stable=True)
-        return _starts(source, len(corpus.words)), corpus.target[order].int(), order
-
-    @property
-    def _begin(self) -> Tensor:
-        """Return the first node of each edge's graph."""
-        return torch.repeat_interleave(self._corpus.first_node, self._corpus.n_edges)
-
-    def edge_targets(self) -> Tensor:
-        """Return the target of each edge among all nodes."""
-        return self._corpus.target + self._begin
-
     def cut(self, documents: Tensor, size: BatchShape) -> Tensor:
         """Cut an epoch: (steps, models, documents − 1) int64, -1 for none → (steps, fields of a step) int32."""
-        corpus = self._corpus
+        corpus = self.tensors
         steps, models, slots = documents.shape
         document = documents.view(steps * models, slots)
         known, asked = document >= 0, document.clamp(min=0)
@@ -92,11 +69,6 @@ class StaticCorpus:
         """Return one step of a plan, as views of its fields."""
         parts = step.split([models * field for field in size.fields()])
         return StaticBatch(self, *[part.view(models, -1) for part in parts])
-
-
-def _starts(index: Tensor, n: int) -> Tensor:
-    counts = torch.bincount(index, minlength=n)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
 
 
 def _members(count: Tensor, n_places: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -46,17 +46,23 @@ def word_graph(batch: StaticBatch, master: bool, mean: bool) -> StaticWordGraph:
 def _corpus_edges(corpus: StaticCorpus, master: bool, mean: bool) -> tuple[Tensor, ...]:
     """Return the edges of a corpus by target and by source, divided by in-degrees; computed once per corpus."""
     if (master, mean) not in corpus.edges:
-        incoming, source, weight = corpus.by_target
-        outgoing, target, order = corpus.by_source
-        n = corpus.words.shape[0]
+        of, n = corpus.tensors, len(corpus.words)
+        begin = torch.repeat_interleave(of.first_node, of.n_edges)  # the first node of each edge's graph
+        source, target, weight = of.source + begin, of.target + begin, of.weight
         share = weight.new_ones(n)
         if mean:
-            to = corpus.edge_targets()
-            degree = segment_sum(weight, to, n)
+            degree = segment_sum(weight, target, n)
             share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
-            weight = weight * share[to]
-        corpus.edges[master, mean] = incoming, source, weight, outgoing, target, weight[order], share
+            weight = weight * share[target]
+        order = torch.argsort(source, stable=True)
+        incoming = _starts(target, n), of.source.int(), weight
+        corpus.edges[master, mean] = *incoming, _starts(source, n), of.target[order].int(), weight[order], share
     return corpus.edges[master, mean]
+
+
+def _starts(index: Tensor, n: int) -> Tensor:
+    counts = torch.bincount(index, minlength=n)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
 
 
 @triton.jit
