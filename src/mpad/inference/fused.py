@@ -124,9 +124,9 @@ class _Round:
             "mlp2_b": None if self.mlp2 is None else self.mlp2.b,
         }
         if not first:
-            fields["mlp1"] = self.sent.w
+            fields["mlp1"] = _in_panels(self.sent.w)
             for name, affine in zip(("before1", "before2"), self.before, strict=False):
-                fields |= {name: affine.w, f"{name}_b": affine.b}
+                fields |= {name: _in_panels(affine.w), f"{name}_b": affine.b}
         return fields
 
 

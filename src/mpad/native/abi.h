@@ -2,7 +2,7 @@
  * kernels.c has the size that the compiler gave each, which is compared when the library is loaded.
  * Pointers come first, then numbers; a comment ends its line. */
 
-struct inference_step { /* before1, before2 and mlp1 are (in, out); before1 and before2, the MLP before the mean, may be NULL */
+struct inference_step { /* before1, before2 and mlp1 are `w_t` of `struct linear`; before1 and before2, the MLP before the mean, may be NULL */
     const float *before1, *before1_b, *before2, *before2_b, *mlp1, *mlp1_b;
     const float *update, *bias, *mlp2_b; /* `w_t`, `bias` and `b2` of `struct update` */
 };

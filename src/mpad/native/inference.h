@@ -92,10 +92,10 @@ static void NAME(next_round)(const struct inference *args, const struct inferenc
     float *x = h, *sent = workspace, *inbox = sent + rows * d;
     if (step->before1) {
         x = inbox + rows * d;
-        NAME(affine)(h, rows, d, step->before1, d, step->before1_b, 0, sent, RELU);
-        NAME(affine)(sent, rows, d, step->before2, d, step->before2_b, 0, x, PLAIN);
+        NAME(linear)(&(struct linear){h, 0, step->before1_b, (float *)step->before1, sent, d, rows, d, d, 1}, 0, rows);
+        NAME(linear)(&(struct linear){sent, 0, step->before2_b, (float *)step->before2, x, d, rows, d, d, 0}, 0, rows);
     }
-    NAME(affine)(x, rows, d, step->mlp1, d, 0, 0, sent, PLAIN);
+    NAME(linear)(&(struct linear){x, 0, 0, (float *)step->mlp1, sent, d, rows, d, d, 0}, 0, rows);
     struct graph mean = *graph;
     mean.x = sent, mean.bias = step->mlp1_b, mean.y = inbox;
     NAME(aggregate_words)(&mean, 0, graph->groups, 0, 0, 0, 0, 0);

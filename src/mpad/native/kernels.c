@@ -189,13 +189,13 @@ static void transpose_part(void *data) {
     }
 }
 
-PARALLEL_ROWS(update, update, strips(args->rows), STRIP, args->rows)
+PARALLEL(update, update, strips(args->rows), STRIP, args->rows)
 static void run_update(const struct update *args, long threads) {
     parallel(transpose_part, args, 8 * args->rows * args->width, threads);
     parallel(update_part, args, 8 * args->rows * args->width, threads);
 }
 
-PARALLEL_REDUCE(update_back, update_back, strips(args->rows), STRIP, args->rows, args->grads, args->workspace)
+PARALLEL(update_back, update_back, strips(args->rows), STRIP, args->rows, OWN(args->grads, args->workspace))
 static void run_update_back(const struct update_back *args, long threads) {
     const long d = args->width, team = parallel(update_back_part, args, 8 * args->rows * args->width, threads);
     reduce_grads(args->grads, 7 * d * d + 5 * d, args->workspace, team);
@@ -250,26 +250,26 @@ static void run_attention_back(const struct attention_back *args, long threads) 
     reduce_grads(args->grads, d * d + 2 * d, args->workspace, team);
 }
 
-PARALLEL_ROWS(linear, linear, strips(args->rows), STRIP, args->rows)
+PARALLEL(linear, linear, strips(args->rows), STRIP, args->rows)
 static void run_linear(const struct linear *args, long threads) {
     PICK(transpose)(args->w, args->n_out, args->n_in, 0, args->n_out, args->w_t);
     parallel(linear_part, args, args->rows * args->n_in, threads);
 }
 
-PARALLEL_REDUCE(linear_back, linear_back, strips(args->rows), STRIP, args->rows, args->grads, args->workspace)
+PARALLEL(linear_back, linear_back, strips(args->rows), STRIP, args->rows, OWN(args->grads, args->workspace))
 static void run_linear_back(const struct linear_back *args, long threads) {
     const long team = parallel(linear_back_part, args, args->rows * args->n_in, threads);
     reduce_grads(args->grads, (args->n_in + 1) * args->n_out, args->workspace, team);
 }
 
-PARALLEL_ROWS(embed, dropout, args->n, 1, args->n)
+PARALLEL(embed, dropout, args->n, 1, args->n)
 void mpad_embed(const struct dropout *args, long threads) { parallel(embed_part, args, args->n * args->width, threads); }
 
-PARALLEL_ROWS(scatter, scatter, args->width / 16, 16, args->width)
+PARALLEL(scatter, scatter, args->width / 16, 16, args->width)
 void mpad_scatter(const struct scatter *args, long threads) { parallel(scatter_part, args, args->rows * args->width, threads); }
 
-PARALLEL_REDUCE(norm_moments, norm, args->rows, 1, args->rows, args->workspace, 2 * args->width)
-PARALLEL_ROWS(norm, norm, args->rows, 1, args->rows)
+PARALLEL(norm_moments, norm, args->rows, 1, args->rows, OWN(args->workspace, 2 * args->width))
+PARALLEL(norm, norm, args->rows, 1, args->rows)
 /* A bias `before` the norm, which x lacks, affects the running mean alone. */
 static void run_norm(const struct norm *args, long threads) {
     const long n = args->rows, d = args->width;
@@ -293,8 +293,8 @@ static void run_norm(const struct norm *args, long threads) {
     parallel(norm_part, args, n * d, threads);
 }
 
-PARALLEL_REDUCE(norm_back_sums, norm_back, args->rows, 1, args->rows, args->grads, 2 * args->width)
-PARALLEL_ROWS(norm_back, norm_back, args->rows, 1, args->rows)
+PARALLEL(norm_back_sums, norm_back, args->rows, 1, args->rows, OWN(args->grads, 2 * args->width))
+PARALLEL(norm_back, norm_back, args->rows, 1, args->rows)
 static void run_norm_back(const struct norm_back *args, long threads) {
     const long numbers = args->rows * args->width;
     reduce_grads(args->grads, 2 * args->width, 2 * args->width, parallel(norm_back_sums_part, args, numbers, threads));
