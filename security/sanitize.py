@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "mpad" / "kernels" / "native" / "kernels.c"
+SOURCE = ROOT / "src" / "mpad" / "native" / "kernels.c"
 TESTS = [
-    "tests/ops",
+    "tests/kernels",
     "tests/inference",
     "tests/text/test_compiled.py",
     "tests/graph",

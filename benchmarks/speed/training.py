@@ -25,7 +25,7 @@ from mpad.training.loop import shuffled_batches
 from mpad.training.task import Task, make_examples
 
 _PRODUCTS = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mv", "aten::addmv_"}
-_PASSES = {"_Round", "_NormedRound", "_Readout", "_Rows", "_Mapped", "_Dropout"}  # compiled; and "…Backward"
+_PASSES = {"_Round", "_Readout", "_Rows", "_Mapped"}  # compiled; and "…Backward"
 _BATCH = 128
 _PRESETS = "paper", "authors"  # the network of `best` is that of `authors`
 

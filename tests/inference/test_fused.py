@@ -10,7 +10,7 @@ from tests.inference.test_network import random_model, texts
 
 from mpad import native
 from mpad.config import PRESETS
-from mpad.inference import fused, parallel
+from mpad.inference import fused
 
 pytestmark = pytest.mark.skipif(native.library is None, reason="the compiled kernels were not built")
 
@@ -23,8 +23,8 @@ def test_parts_and_cores_change_nothing(preset, variant, monkeypatch):
     expected = model.answer(graphs)
     monkeypatch.setattr(fused, "_PIECE", 50)
     monkeypatch.setattr(fused, "_ROWS", 20)
-    monkeypatch.setattr(parallel, "cores", lambda: 3)
-    monkeypatch.setattr(parallel, "_pool", None)
+    monkeypatch.setattr(fused, "cores", lambda: 3)
+    monkeypatch.setattr(fused, "_pool", None)
     found = model.answer(graphs)
     assert np.allclose(found.logits, expected.logits, atol=1e-5)
     assert np.allclose(found.word_attention, expected.word_attention, atol=1e-6)

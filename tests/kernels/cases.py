@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mpad.config import PRESETS, MPADConfig
-from mpad.dropout import Dropout, DropoutCounter, set_dropout_counter
+from mpad.dropout import DropoutCounter, set_dropout_counter
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
 from mpad.kernels.static_batch import BatchShape, StaticCorpus
@@ -167,20 +167,5 @@ def readout_cases() -> Iterator[Case]:
     yield case("one graph has no variance", False, batch=corpus("document")[0].take(torch.tensor([0])))
 
 
-def dropout_cases() -> Iterator[Case]:
-    def case(name, taken=True, p=0.3, dtype=torch.float32, training=True):
-        def make():
-            layer = Dropout(p, layer=1)
-            set_dropout_counter(layer, DropoutCounter([3]))
-            return layer, (randn(7, 5).to(dtype).detach().requires_grad_(),)
-
-        return Case(f"dropout: {name}", make, taken, training)
-
-    yield case("float32")
-    yield case("float64", False, dtype=torch.float64)
-    yield case("nothing dropped", False, p=0.0)
-    yield case("prediction", False, training=False)
-
-
 def cases() -> list[Case]:
-    return [*round_cases(), *first_round_cases(), *readout_cases(), *dropout_cases()]
+    return [*round_cases(), *first_round_cases(), *readout_cases()]

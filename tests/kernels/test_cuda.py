@@ -11,7 +11,6 @@ from torch.nn import functional as F
 from mpad.config import VARIANTS, MPADConfig
 from mpad.dropout import Dropout, DropoutCounter, set_dropout_counter
 from mpad.kernels import accelerate
-from mpad.kernels.weights import UpdateWeights
 from mpad.model import MPAD, BatchNorm, Gate, WordGraph, segment_softmax
 from mpad.training.adam import BETA1, BETA2, EPSILON
 from mpad.training.engine import stack_models
@@ -126,8 +125,7 @@ def test_stacked_networks_are_the_plain_ones(variant, style, ablation):
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("master", [True, False])
 def test_aggregate(master, mean):
-    from mpad.kernels.cuda.aggregate import aggregate
-    from mpad.kernels.cuda.graph import word_graph
+    from mpad.kernels.cuda.aggregate import aggregate, word_graph
 
     batch, own = static_batch("sentence", DEVICE)
     n, graphs = batch.node.shape[1], batch.base.shape[1]
@@ -144,7 +142,7 @@ def test_aggregate(master, mean):
 @pytest.mark.parametrize("width", [6, 72])
 @pytest.mark.parametrize(("relu", "mapped"), [(True, True), (False, True), (False, False)])  # ReLU belongs to the map
 def test_gated_update(relu, mapped, width):
-    from mpad.kernels.cuda.gate import gated_update
+    from mpad.kernels.cuda.gate import UpdateWeights, gated_update
 
     gates, maps = ([make() for _ in range(2)] for make in (lambda: Gate(width), lambda: nn.Linear(width, width)))
     for module in (*gates, *maps):

@@ -56,7 +56,7 @@ def taken(monkeypatch):
 
         monkeypatch.setattr(kernels, name, recorded)
 
-    for name in ("message_round", "readout", "drop"):
+    for name in ("message_round", "readout"):
         record(name)
     return results
 
@@ -87,7 +87,7 @@ def test_c_is_the_plain_module(case: Case, threads, taken):
 @needs_library
 def test_every_replacement_is_taken_by_some_case(taken):
     names = {case.name.split(":")[0] for case in cases() if case.taken}
-    assert names == {"round", "first round", "readout", "dropout"}
+    assert names == {"round", "first round", "readout"}
 
 
 def classes(network):

@@ -30,25 +30,27 @@ int main(void) {
     float *mean = numbers(every), *var = numbers(every), *saved = numbers(20 * rows * d + 4 * d * d + 99 * d), *out = numbers(rows * d);
     float *scratch = numbers(20 * rows * d + 30 * d * d + 900 * d + 4 * d * every), *d_h = numbers(rows * d), *grads = numbers(20 * d * d);
     for (long k = 0; k < every; k++) var[k] = var[k] * var[k] + 0.5f;
-    struct word_graph edges = {size, source, target, weight, share, part, 0, 0, 0, d, words, 5, graphs, d, 1, 0};
-    struct graph graph = {&edges, 0};
-    mpad_round(&(struct round){graph, h, 0, w1, b1, w2, b2, bias, w, u, v, saved, out, scratch, d, 0, rows, d}, 1);
-    print("round", out, rows * d);
-    mpad_round_back(&(struct round_back){graph, g, h, w1, w2, w, u, v, saved, d_h, 0, grads, scratch, d, d, rows, d}, 1);
-    print("round back", d_h, rows * d), print("round weights", grads, 8 * d * d + 5 * d);
+    const struct graph graph = {size, source, target, weight, share, part, 0, 0, 0, d, words, 5, graphs, d, 1, 0, WORDS, 1};
     struct batch_norm norm = {gamma, beta, b1, mean, var};
-    mpad_normed_round(&(struct normed_round){graph, norm, norm, h, 0, w1, w2, b2, v, w2, b1, bias, w, u, v, saved, out, scratch, d,
-                                             rows, d, 0, 1, 0.1f, 1e-5f}, 1);
+    struct round round = {.graph = graph, .h = h, .w1 = w1, .b1 = b1, .w2 = w2, .b2 = b2, .bias = bias, .w = w, .u = u, .v = v,
+                          .g = g, .d_h = d_h, .grads = grads, .saved = saved, .out = out, .scratch = scratch, .h_row = d,
+                          .g_row = d, .rows = rows, .width = d, .by_batch = 1, .momentum = 0.1f, .eps = 1e-5f};
+    mpad_round(&round, 1);
+    print("round", out, rows * d);
+    mpad_round_back(&round, 1);
+    print("round back", d_h, rows * d), print("round weights", grads, 8 * d * d + 5 * d);
+    round.before_norm = round.norm = norm, round.v1 = w1, round.v2 = w2, round.c2 = b2, round.w1 = v, round.w2 = w2, round.b2 = b1;
+    mpad_round(&round, 1);
     print("normed round", out, rows * d), print("averages", mean, d);
-    mpad_normed_round_back(&(struct normed_round_back){graph, norm, norm, g, h, 0, w1, w2, v, w2, b1, w, u, v, saved, d_h, grads,
-                                                       scratch, d, d, rows, d, 0}, 1);
+    mpad_round_back(&round, 1);
     print("normed back", d_h, rows * d), print("normed weights", grads, 10 * d * d);
     float *alpha = numbers(2 * words), *dense = numbers(d * every), *wide = numbers(every), *d_first = numbers(rows * d);
-    struct readout_round rounds[] = {{h, w1, b1, b2, w2, b1, alpha, d_first, d}, {g, w2, b2, b1, v, b2, alpha + words, d_h, d}};
+    struct readout_round rounds[] = {{h, w2, b1, w1, b1, b2, alpha, d_first, d}, {g, v, b2, w2, b2, b1, alpha + words, d_h, d}};
     struct batch_norm last = {wide, wide, 0, mean, var};
-    mpad_readout(&(struct readout){size, rounds, last, dense, b1, saved, out, scratch, 2, words, 1, graphs, d, 1, 1, 0.1f, 1e-5f}, 1);
+    struct readout readout = {size, rounds, last, dense, b1, g, grads, saved, out, scratch, d, 2, words, 1, graphs, d, 1, 1, 0.1f, 1e-5f};
+    mpad_readout(&readout, 1);
     print("readout", out, graphs * d), print("attention", alpha, 2 * words);
-    mpad_readout_back(&(struct readout_back){size, rounds, last, g, dense, out, saved, grads, scratch, d, 2, words, 1, graphs, d, 1}, 1);
+    mpad_readout_back(&readout, 1);
     print("readout back", d_first, rows * d), print("readout weights", grads, d * every + 4 * d * d);
     const long which[] = {2, 0, 7};
     mpad_embed(&(struct dropout){h, which, out, 3, d, 0, 12345, 128, 2}, 1);

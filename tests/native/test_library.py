@@ -61,6 +61,6 @@ def test_a_header_is_read_as_c_reads_it():
         };""")
     fields = dict(made["outer"]._fields_)
     assert list(fields) == ["many", "others", "one", "key", "a", "b"] and fields["one"] is made["inner"]
-    assert fields["many"] is ctypes.c_void_p and fields["key"] is ctypes.c_ulong
-    packed = native.pack("graph", words=None)
-    assert packed.words is None
+    assert fields["many"] is ctypes.POINTER(made["inner"]) and fields["key"] is ctypes.c_ulong
+    packed = native.pack("graph", size=None)
+    assert packed.size is None

@@ -67,18 +67,13 @@ class CorpusTensors:
             self.rows = tensor(graphs.features)
             if graphs.features.nbytes <= _IN_FULL:  # compiled operators need single precision
                 self.rows = self.rows.float()
-        self.source, self.target, self.weight = (
-            tensor(graphs.source),
-            tensor(graphs.target),
-            tensor(graphs.weight),
-        )
+        self.source, self.target, self.weight = tensor(graphs.source), tensor(graphs.target), tensor(graphs.weight)
         self.first_node, self.n_nodes = _runs(tensor(graphs.node_start))
         self.first_edge, self.n_edges = _runs(tensor(graphs.edge_start))
         self.first_graph, self.n_graphs = _runs(tensor(graphs.document_start))
-        starts = self.first_graph, self.n_graphs, self.first_node, self.n_nodes, self.first_edge, self.n_edges
-        self._arrays = self.words, self.source, self.target, self.weight, *starts
+        self._arrays = {name: getattr(self, name) for name in _CORPUS}
         kinds = [torch.int32] * 3 + [torch.float32] + [torch.int64] * 6
-        self._compiled = self.device.type == "cpu" and [array.dtype for array in self._arrays] == kinds
+        self._compiled = self.device.type == "cpu" and [array.dtype for array in self._arrays.values()] == kinds
 
     def __len__(self) -> int:
         return self.first_graph.shape[0]
@@ -125,12 +120,12 @@ def members(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     return torch.arange(owner.shape[0], device=first.device) + shift[owner], owner
 
 
-def _take_compiled(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor] | None:
+def _take_compiled(corpus: dict[str, Tensor], documents: Tensor) -> list[Tensor] | None:
     """Cut documents out of a corpus by native/batch.h: the tensors of _BATCH, or None if that is not possible."""
     if documents.dtype != torch.int64:
         return None
     documents = documents.contiguous()
-    source = native.pack("corpus", **dict(zip(_CORPUS, corpus, strict=True)), documents=len(corpus[4]))
+    source = native.pack("corpus", **corpus, documents=len(corpus["first_graph"]))
     chosen, n = ctypes.c_void_p(documents.data_ptr()), ctypes.c_long(len(documents))
     counts = (ctypes.c_long * 3)()
     library = native.library
@@ -138,7 +133,7 @@ def _take_compiled(corpus: tuple[Tensor, ...], documents: Tensor) -> list[Tensor
         return None
     graphs, nodes, edges = counts
     sizes = nodes, nodes, graphs, edges, edges, graphs, len(documents)
-    parts = [*torch.empty(sum(sizes), dtype=torch.int64, device="cpu").split(sizes), corpus[3].new_empty(edges)]
+    parts = [*torch.empty(sum(sizes), dtype=torch.int64, device="cpu").split(sizes), corpus["weight"].new_empty(edges)]
     batch = native.pack("batch", **dict(zip(_BATCH, parts, strict=True)))
     library.mpad_take(ctypes.byref(source), chosen, n, ctypes.byref(batch))
     return parts

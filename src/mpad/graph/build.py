@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.errors import InputError
-from mpad.graph.packed import Array, PackedGraphs, concatenate
+from mpad.graph.packed import Array, PackedGraphs, chunks, concatenate
 from mpad.text.vocabulary import EncodedCorpus
 
 _CHUNK = 1 << 17  # words per chunk: the keys stay in cache
@@ -62,13 +62,10 @@ def build_graphs(corpus: EncodedCorpus, config: GraphConfig | None = None) -> Pa
     """
     config = config or GraphConfig()
     starts = corpus.sentence_start
-    parts, first = [], 0
-    while first < len(starts) - 1:
-        # As many graphs as fit the chunk, at least one.
-        last = int(np.searchsorted(starts, starts[first] + _CHUNK, side="right")) - 1
-        last = max(last, first + 1)
-        parts.append(_build(corpus.ids[starts[first] : starts[last]], starts[first : last + 1] - starts[first], config))
-        first = last
+    parts = [
+        _build(corpus.ids[starts[first] : starts[last]], starts[first : last + 1] - starts[first], config)
+        for first, last in chunks(starts, _CHUNK)
+    ]
     graphs = concatenate(parts) if parts else _build(corpus.ids, np.zeros(1, np.int64), config)
     own = {"document_start": corpus.document_start, "new_words": corpus.new_words}
     return PackedGraphs.built(**{**vars(graphs), **own})

@@ -1,7 +1,7 @@
 """Node features: the mean of a word's transformer states over its occurrences in a graph."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from mpad.files.cache import cache_folder, make_private
 from mpad.files.progress import slow_bar
-from mpad.graph.packed import PackedGraphs
+from mpad.graph.packed import PackedGraphs, chunks
 from mpad.text.contextual import Transformer
 from mpad.text.tokenizer import Tokenizer
 from mpad.text.vocabulary import EncodedCorpus
@@ -33,7 +33,7 @@ def with_features(
     nodes = graphs.node_start[graphs.document_start]
     node_of = nodes_of_words(graphs, corpus)
     with slow_bar(len(texts), "reading by transformer") as done:
-        for first, last in _chunks(words):
+        for first, last in chunks(words, _CHUNK):
             part = texts[first:last]
             states = transformer.word_states(part, [tokenizer.spans(text, sentences) for text in part], device)
             own = node_of[words[first] : words[last]] - nodes[first]
@@ -59,16 +59,6 @@ def node_means(
     columns = np.arange(len(node_of)) if place is None else place
     means = csr_matrix((share[node_of].astype(np.float32), (node_of, columns)), shape=(n, len(states)))
     return np.asarray(means @ states.astype(np.float32), np.float16)
-
-
-def _chunks(words: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield runs of documents of at most _CHUNK words, at least one document each."""
-    first, n = 0, len(words) - 1
-    while first < n:
-        last = int(np.searchsorted(words, words[first] + _CHUNK, side="right")) - 1
-        last = min(max(last, first + 1), n)
-        yield first, last
-        first = last
 
 
 def _allocate(shape: tuple[int, int]) -> NDArray[np.float16]:

@@ -1,5 +1,6 @@
 """Packed graphs: the word graphs of a corpus as flat arrays, from the builder to the batch."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,27 +97,22 @@ def concatenate(parts: list[PackedGraphs]) -> PackedGraphs:
     )
 
 
+def chunks(starts: Array, size: int) -> Iterator[tuple[int, int]]:
+    """Cut runs that begin and end at `starts` into chunks of at most `size`, at least one run each: first, last + 1."""
+    first = 0
+    while first < len(starts) - 1:
+        last = int(np.searchsorted(starts, starts[first] + size, side="right")) - 1
+        yield first, (last := max(last, first + 1))
+        first = last
+
+
 def with_edges(graphs: PackedGraphs, kept: Array) -> PackedGraphs:
     """Repeat a corpus for each row of `kept` (versions, n_edges), with all nodes and only the edges kept there."""
-    n = len(kept)
-
-    def tiled(starts: Array) -> Array:
-        return np.concatenate([[0], (starts[1:] + starts[-1] * np.arange(n)[:, None]).ravel()])
-
-    before = np.concatenate([np.zeros((n, 1), np.int64), np.cumsum(kept, axis=1)], axis=1)
-    per_graph = np.diff(before[:, graphs.edge_start], axis=1)
-    return PackedGraphs.built(
-        words=np.tile(graphs.words, n),
-        node_start=tiled(graphs.node_start),
-        source=np.broadcast_to(graphs.source, kept.shape)[kept],
-        target=np.broadcast_to(graphs.target, kept.shape)[kept],
-        weight=np.broadcast_to(graphs.weight, kept.shape)[kept],
-        edge_start=np.concatenate([[0], np.cumsum(per_graph.ravel())]),
-        document_start=tiled(graphs.document_start),
-        count=None if graphs.count is None else np.tile(graphs.count, n),
-        new_words=graphs.new_words,
-        features=None if graphs.features is None else np.tile(graphs.features, (n, 1)),
-    )
+    many = take_documents(graphs, np.tile(np.arange(len(graphs)), len(kept)))
+    chosen = kept.ravel()
+    starts = np.concatenate([[0], np.cumsum(chosen)])[many.edge_start]
+    edges = {name: getattr(many, name)[chosen] for name in ("source", "target", "weight")}
+    return PackedGraphs.built(**{**vars(many), **edges, "edge_start": starts, "new_words": graphs.new_words})
 
 
 def take_documents(graphs: PackedGraphs, documents: Array) -> PackedGraphs:

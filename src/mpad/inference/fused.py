@@ -5,7 +5,6 @@ affine map and dropout is the identity, so adjacent linear maps become one:
 
     batch norm                  into the linear map before it (a mean over neighbors between them does not matter)
     two maps without a ReLU     one map (an MLP that ends without one, and the gate behind it)
-    σ(x)                        (1 + tanh(x / 2)) / 2, its factors moved into the weights around it
     the first round's maps      depend only on the word: a table with a row per word, filled when a word first occurs
 """
 
@@ -13,7 +12,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_long
-from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -76,81 +74,59 @@ def _linear(weights: Weights, name: str, norm: str | None = None) -> Affine:
     return Affine(w * scale, b * scale + shift)
 
 
-@dataclass(frozen=True)
 class _Round:
     """One folded round of message passing with a GRU.
 
-    A row sends x W and receives ReLU(mean + bias). Its gates get a part from its state and one from its message.
+    A row sends x W and receives ReLU(mean + b). Its gates get a part from its state and one from its message.
     """
 
-    before: tuple[Affine, Affine] | None  # an MLP before the mean, with a ReLU between; its output is the state
-    project: Floats | None  # maps word vectors to states, in the first round
-    sent: Floats  # (in, width)
-    bias: Floats  # (width,)
-    mlp2: Affine | None  # None if it was merged into `gates` and `candidate`
-    relu: bool  # after mlp2
-    state_gates: Affine  # state → (2 · width): reset and update, both halved; its bias includes that of the message
-    gates: Floats  # message → (2 · width), halved
-    candidate: Affine  # message → (width)
-    reset: Floats  # (width, width), halved, because the gates that C computes are doubled
-
-    @classmethod
-    def of(cls, weights: Weights, name: str, config: MPADConfig) -> "_Round":
-        """Fold the round of that name."""
+    def __init__(self, weights: Weights, name: str, config: MPADConfig) -> None:
         d, norm = config.hidden, config.mlp_norm
-        mlp1 = _linear(weights, f"{name}.mlp1", f"{name}.mlp_norm" if norm else None)
         mlp2, gate = _linear(weights, f"{name}.mlp2"), _linear(weights, f"{name}.gate.from_message")
         gate = gate if config.mlp_relu else mlp2.then(gate)
-        state_gates = Affine(_linear(weights, f"{name}.gate.from_state").w * _HALF, gate.b[: 2 * d] * _HALF)
-        before = project = None
+        self.sent = _linear(weights, f"{name}.mlp1", f"{name}.mlp_norm" if norm else None)
+        self.mlp2 = mlp2 if config.mlp_relu else None  # with a ReLU; without one it was merged into `gate`
+        self.gate = gate.w  # message → (3 · width): reset, update, candidate
+        self.candidate_bias = gate.b[2 * d :]
+        self.state_gates = Affine(_linear(weights, f"{name}.gate.from_state").w, gate.b[: 2 * d])
+        self.reset = _linear(weights, f"{name}.gate.from_reset").w
+        self.before: tuple[Affine, ...] = ()  # an MLP before the mean; its output is the state
+        self.project: Floats | None = None  # maps word vectors to states, in the first round
         if config.mlp_before:
             first = _linear(weights, f"{name}.before1", f"{name}.before_norm" if norm else None)
-            before = first, _linear(weights, f"{name}.before2")
+            self.before = first, _linear(weights, f"{name}.before2")
         elif f"{name}.project.weight" in weights:
-            project = _linear(weights, f"{name}.project").w
-            state_gates = Affine(project, np.zeros(d, np.float32)).then(state_gates)
-        return cls(
-            before,
-            project,
-            mlp1.w,
-            mlp1.b,
-            mlp2 if config.mlp_relu else None,
-            config.mlp_relu,
-            state_gates,
-            gate.w[:, : 2 * d] * _HALF,
-            Affine(np.ascontiguousarray(gate.w[:, 2 * d :]), gate.b[2 * d :]),
-            _linear(weights, f"{name}.gate.from_reset").w * _HALF,
-        )
+            self.project = _linear(weights, f"{name}.project").w
+            self.state_gates = Affine(self.project, np.zeros(d, np.float32)).then(self.state_gates)
 
     def enter(self, h: Floats) -> tuple[Floats, Floats, Floats]:
         """Return what rows send, their states, and the states' part in the gates."""
-        if self.before is not None:
+        if self.before:
             h = self.before[1](np.maximum(self.before[0](h), 0))
-        return h @ self.sent, h if self.project is None else h @ self.project, self.state_gates(h)
+        return h @ self.sent.w, h if self.project is None else h @ self.project, self.state_gates(h)
 
     def message(self, mean: Floats) -> tuple[Floats, Floats]:
         """Return the parts of messages in the gates and in the candidate, given the mean of what rows receive."""
-        m = np.maximum(mean + self.bias, 0)
+        m, d = np.maximum(mean + self.sent.b, 0), len(self.reset)
         if self.mlp2 is not None:
             m = np.maximum(self.mlp2(m), 0)
-        return m @ self.gates, self.candidate(m)
+        return m @ self.gate[:, : 2 * d], m @ self.gate[:, 2 * d :] + self.candidate_bias
 
     def arrays(self, first: bool) -> dict[str, Floats | None]:
         """Return the fields of C's `inference_step`. What the table of words holds is left out of the first round."""
         d = len(self.reset)
         state = Affine(np.zeros((d, 2 * d), np.float32), np.zeros(2 * d, np.float32)) if first else self.state_gates
-        maps = [np.concatenate([self.gates, self.candidate.w], axis=1), state.w, 2 * self.reset]
-        maps += [] if self.mlp2 is None else [self.mlp2.w]
+        maps = [self.gate, state.w, self.reset] + ([] if self.mlp2 is None else [self.mlp2.w])
         fields: dict[str, Floats | None] = {
-            "mlp1_b": self.bias,
+            "mlp1_b": self.sent.b,
             "update": np.concatenate([_in_panels(w).ravel() for w in maps]),
-            "bias": np.concatenate([state.b, self.candidate.b]),
+            "bias": np.concatenate([state.b, self.candidate_bias]),
             "mlp2_b": None if self.mlp2 is None else self.mlp2.b,
         }
         if not first:
-            fields["mlp1"] = self.sent
-            for name, affine in zip(("before1", "before2"), self.before or (), strict=False):
-                fields |= {name: affine.w, f"{name}_b": affine.b}
+            fields["mlp1"] = _in_panels(self.sent.w)
+            for name, affine in zip(("before1", "before2"), self.before, strict=False):
+                fields |= {name: _in_panels(affine.w), f"{name}_b": affine.b}
         return fields
 
 
@@ -178,7 +154,7 @@ class FusedWords:
         self._config, self._vectors, self._spare = config, vectors, Lock()
         self._library: Any = native.library
         self._arrays: list[NDArray[Any]] = []  # C has pointers to them
-        rounds = [_Round.of(weights, f"words.rounds.{t}", config) for t in range(config.steps)]
+        rounds = [_Round(weights, f"words.rounds.{t}", config) for t in range(config.steps)]
         self._first = rounds[0]
         self._make_table(len(vectors), vectors.shape[1])
         self._steps = (native.structures["inference_step"] * config.steps)()
@@ -250,25 +226,12 @@ class FusedWords:
         read = np.empty((graphs.n_graphs, config.steps * width * (2 if config.master_node else 1)), np.float32)
         attention = np.empty((config.steps, nodes), np.float32)
         rows, edges = _capacity(starts, _ROWS), _capacity(arrays["edge_start"], _EDGES)
+        flags = {"master": config.master_node, "mean": config.renormalise, "bounded": config.score_tanh}
+        sizes = {"width": width, "n_steps": config.steps, "nodes": nodes, "rows": rows, "edges": edges}
         args = native.pack(
-            "inference",
-            **arrays,
-            **self._tables,
-            steps=self._steps,
-            attention=self._attention,
-            read=read,
-            alpha=attention,
-            master=config.master_node,
-            mean=config.renormalise,
-            relu=config.mlp_relu,
-            bounded=config.score_tanh,
-            n_steps=config.steps,
-            width=width,
-            master_row=self._master_row,
-            nodes=nodes,
-            rows=rows,
-            edges=edges,
-        )
+            "inference", **arrays, **self._tables, steps=self._steps, attention=self._attention, read=read,
+            alpha=attention, master_row=self._master_row, relu=config.mlp_relu, **flags, **sizes,
+        )  # fmt: skip
 
         def run(part: tuple[int, int]) -> None:
             scratch = np.empty(rows * (7 * width + 6) + 5 * edges, np.float32)
@@ -284,13 +247,13 @@ class FusedWords:
 def _attention_arrays(weights: Weights, t: int, config: MPADConfig) -> dict[str, Floats | None]:
     """Return the fields of C's `inference_attention`."""
     name = f"words.readout.attention.{t}"
-    align = _linear(weights, f"{name}.align")
-    fields: dict[str, Floats | None] = {"align": _in_panels(align.w), "align_b": align.b}
-    fields["context"] = weights[f"{name}.context.weight"][0]
-    if config.attention_dense:
-        dense = _linear(weights, f"{name}.dense")
-        fields |= {"dense": dense.w, "dense_b": dense.b}
-    return fields
+    maps = [_linear(weights, f"{name}.{part}") for part in ("align", "dense")[: 1 + config.attention_dense]]
+    return {
+        "maps": np.concatenate([_in_panels(affine.w).ravel() for affine in maps]),
+        "align_b": maps[0].b,
+        "context": weights[f"{name}.context.weight"][0],
+        "dense_b": maps[1].b if config.attention_dense else None,
+    }
 
 
 def _capacity(starts: NDArray[np.int64], usual: int) -> int:

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from mpad.dropout import Dropout
 from mpad.graph.batch import GraphBatch
-from mpad.kernels import cpu, cuda
-from mpad.kernels.cpu import WordRows, drop, message_round, readout
+from mpad.kernels import cuda
+from mpad.kernels.cpu import WordRows, message_round, readout
 from mpad.kernels.static_batch import StaticBatch
 from mpad.model import MPAD, Graph, MessagePassing, Readout
 from mpad.network import Output
@@ -95,17 +95,14 @@ class FastReadout(Readout):
 
 
 class FastDropout(Dropout):
-    """Dropout in C or Triton."""
+    """Dropout in Triton."""
 
     def forward(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
         """Drop elements while training."""
-        if rows is None and self.training and self.p:
-            if x.is_cuda and cuda.takes(x):
-                from mpad.kernels.cuda.embedding import dropout
+        if rows is None and self.training and self.p and x.is_cuda and cuda.takes(x):
+            from mpad.kernels.cuda.embedding import dropout
 
-                return dropout(x, self)
-            if cpu.takes(x) and (self.counter is None or not self.counter.rows_before):
-                return drop(x, self)
+            return dropout(x, self)
         return super().forward(x, rows)
 
 

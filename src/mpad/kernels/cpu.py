@@ -6,23 +6,22 @@ The bindings check sizes and types; the C code trusts them.
 import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import Array, Structure
+from ctypes import Structure
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from threading import local
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from mpad import native
 from mpad.dropout import ALL_BITS, FIRST, GOLDEN, SECOND, Dropout
 from mpad.graph.batch import GraphBatch
-from mpad.kernels.weights import RoundWeights, attention_weights, attentions, round_weights, running_averages
-from mpad.model import BatchNorm, Graph, MessagePassing, Readout, SentenceGraph, WordGraph
+from mpad.model import BatchNorm, Gate, Graph, MessagePassing, Readout, SentenceGraph, WordGraph
 
 PLAIN = {Tensor, torch.nn.Parameter}  # classes whose memory can be read; a tracer's tensors have none
 
@@ -181,25 +180,19 @@ class WordRows:
 
     def linear(self, *weights: Tensor) -> tuple[Tensor, ...]:
         """Return H⁰ Wᵀ for one or two weights of the same height: (rows, out) each."""
-        return _mapped(self.table, self.words, self.masters, weights, self.mask)
+        mapped: tuple[Tensor, ...] = _Mapped.apply(*self._distinct(), *weights)  # type: ignore[no-untyped-call]
+        return mapped
 
     def dense(self) -> Tensor:
         """Return H⁰ itself: (rows, vector_width)."""
+        rows, place = self._distinct()
+        return F.pad(rows, (0, 0, 0, 1))[place]
+
+    def _distinct(self) -> tuple[Tensor, Tensor]:
+        """Return the rows of distinct words, and the place of each row of H⁰ among them."""
         table = self.table.contiguous()
-        unique, index = distinct(self.words, 0, len(table))
-        rows = _Rows.apply(table, unique, *self.mask)  # type: ignore[no-untyped-call]
-        return F.pad(rows[index], (0, 0, 0, self.masters))
-
-
-def _mapped(table: Tensor, index: Tensor, masters: int, weights: tuple[Tensor, ...], mask: _Mask) -> tuple[Tensor, ...]:
-    words, place = distinct(index, masters, table.shape[0])
-    table = table.contiguous()
-    if table.requires_grad:
-        rows = _Rows.apply(table, words, *mask)  # type: ignore[no-untyped-call]
-    else:
-        rows = _dropped_rows(table, words, False, *mask)
-    mapped: tuple[Tensor, ...] = _Mapped.apply(rows, place, *weights)  # type: ignore[no-untyped-call]
-    return mapped
+        words, place = distinct(self.words, self.masters, len(table))
+        return _Rows.apply(table, words, *self.mask), place  # type: ignore[no-untyped-call]
 
 
 def distinct(words: Tensor, masters: int, n_words: int) -> tuple[Tensor, Tensor]:
@@ -249,9 +242,10 @@ class _Mapped(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
-        mapped = torch.mm(rows, weight.t(), out=allocate(rows.shape[0], weight.shape[0]))
-        y = allocate(index.shape[0], weight.shape[0])
-        call("gather", "gather", x=mapped, index=index, y=y, rows=len(index), n=len(rows), width=len(weight))
+        mapped = allocate(len(rows) + 1, len(weight))
+        torch.mm(rows, weight.t(), out=mapped[:-1])
+        mapped[-1] = 0  # of masters
+        y = torch.index_select(mapped, 0, index, out=allocate(len(index), len(weight)))
         ctx.save_for_backward(rows, index, weight)
         ctx.width = weights[0].shape[0]
         slices: tuple[Tensor, ...] = y.split(ctx.width, dim=1)
@@ -271,34 +265,9 @@ class _Mapped(torch.autograd.Function):
         return d_rows, None, *(d_mapped.t() @ rows).split(ctx.width)
 
 
-def drop(x: Tensor, dropout: Dropout) -> Tensor:
-    """Apply dropout to x, of any shape."""
-    return _Dropout.apply(x, *_mask(dropout))  # type: ignore[no-any-return, no-untyped-call]
-
-
-class _Dropout(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, key: int, threshold: int) -> Tensor:
-        ctx.mask = key, threshold
-        return _dropped(x, key, threshold)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return _dropped(gradients[0], *ctx.mask), None, None
-
-
-def _dropped(x: Tensor, key: int, threshold: int) -> Tensor:
-    x = x.contiguous()
-    y = torch.empty_like(x)
-    scale = 256 / (256 - threshold)
-    call("drop", "dropout", x=x, y=y, n=x.numel(), width=1, in_place=True, key=key, threshold=threshold, scale=scale)
-    return y
-
-
 _MANY = 512  # rows; for fewer, merging W₂ into W costs more than it saves
-_CLIQUE, _PATH = range(2)
-_WEIGHTS = "weight", "master_weight", "word_weight"
+_WORDS, _CLIQUE, _PATH = range(3)
+_ATTENTION = "dense", "dense_b", "a", "b", "v"  # weights of each round's attention
 
 
 def message_round(module: MessagePassing, h: Tensor | WordRows, graph: Graph) -> Any:
@@ -309,28 +278,33 @@ def message_round(module: MessagePassing, h: Tensor | WordRows, graph: Graph) ->
     paper = module.before1 is None and norms == (False, False) and module.relu
     if not (authors or paper) or module.gate is None or not native.fits(width) or not _takes_graph(graph):
         return NotImplemented
-    weights = round_weights(module)
-    if not takes(given, *weights) or (not isinstance(h, WordRows) and (h.ndim != 2 or h.shape[1] != width)):
+    weights = _round_weights(module, module.gate)
+    if not takes(given, *weights.values()) or (not isinstance(h, WordRows) and (h.ndim != 2 or h.shape[1] != width)):
         return NotImplemented
     _check_rows(graph, h)
     # One row has no variance, and norms by running averages have no gradient in C.
-    if authors and (len(h) < 2 if module.training else wants_gradient(given, *weights)):
+    if authors and (len(h) < 2 if module.training else wants_gradient(given, *weights.values())):
         return NotImplemented
-    first = module.mlp1 if module.before1 is None else module.before1
-    state: Tensor | None = None
-    x: Tensor | None = None
+    of = graph, tuple(weights), _norms(module) if authors else {}
     if isinstance(h, Tensor):
-        state = h
-    else:
-        maps = [first.weight] if module.project is None else [first.weight, module.project.weight]
-        x, *states = h.linear(*maps)
-        state = states[0] if states else None
-    if paper:
-        return _Round.apply(state, x, graph, None, *weights)  # type: ignore[no-untyped-call]
-    norm = module.mlp_norm
-    running = *running_averages(module.before_norm), *running_averages(norm)
-    options = running, module.training, norm.momentum or 0.0, norm.eps
-    return _NormedRound.apply(state, x, graph, options, *weights)  # type: ignore[no-untyped-call]
+        return _Round.apply(h, None, of, *weights.values())  # type: ignore[no-untyped-call]
+    first = module.mlp1 if module.before1 is None else module.before1
+    mapped, *states = h.linear(*[first.weight] if module.project is None else [first.weight, module.project.weight])
+    state = states[0] if states else None
+    return _Round.apply(state, mapped, of, *weights.values())  # type: ignore[no-untyped-call]
+
+
+def _round_weights(module: MessagePassing, gate: Gate) -> dict[str, Tensor]:
+    """Return the weights of a round by their names in C; those of norms have a dot."""
+    mlp1, mlp2, message = module.mlp1, module.mlp2, gate.from_message
+    weights = {"w1": mlp1.weight, "b1": mlp1.bias, "w2": mlp2.weight, "b2": mlp2.bias}
+    weights |= {"bias": message.bias, "w": message.weight, "u": gate.from_state.weight, "v": gate.from_reset.weight}
+    if module.before1 is None or module.before2 is None:
+        return weights
+    weights |= {"v1": module.before1.weight, "v2": module.before2.weight, "c2": module.before2.bias}
+    for name, norm in (("norm", module.mlp_norm), ("before_norm", module.before_norm)):
+        weights |= {f"{name}.{weight}": parameter for weight, parameter in norm.named_parameters()}
+    return weights
 
 
 def _takes_graph(graph: Graph) -> bool:
@@ -346,189 +320,108 @@ def _check_rows(graph: Graph, h: Tensor | WordRows) -> None:
         raise ValueError(f"these graphs have {rows} rows (words, then master nodes; or sentences), not {len(h)}")
 
 
-def mean_weights(graph: WordGraph) -> tuple[Tensor, Tensor, Tensor]:
-    """Return D⁻¹ A as edge weights, the master's weight in each word's mean, and each word's in its master's.
+def _norms(module: MessagePassing) -> dict[str, Any]:
+    """Return the fields of the C structure that belong to batch norm."""
+    first, norm = module.before1, module.mlp_norm
+    assert first is not None and isinstance(norm, BatchNorm)
+    norms = {"before_norm": batch_norm(module.before_norm, first.bias), "norm": batch_norm(norm, module.mlp1.bias)}
+    return {**norms, "by_batch": norm.training, "momentum": norm.momentum or 0.0, "eps": norm.eps}
 
-    They are kept with the graph: every round uses them.
-    """
-    known: tuple[Tensor, Tensor, Tensor] | None = graph.__dict__.get("mean_weights")
+
+def batch_norm(norm: nn.Module, before: Tensor | None = None) -> Structure:
+    """Return a batch norm as a C structure; `before` is a bias that its input lacks."""
+    averages = {name: getattr(norm, name) for name in ("running_mean", "running_var")}
+    return native.pack("batch_norm", gamma=norm.weight, beta=norm.bias, before=before, **averages)
+
+
+def _in_c(graph: Graph) -> Structure:
+    """Return a graph as a C structure, kept with the graph along with its arrays: every round uses them."""
+    known: tuple[Structure, list[Tensor]] | None = graph.__dict__.get("in_c")
     if known is not None:
-        return known
-    batch, n = graph.batch, len(graph.owner)
-    weight = batch.weight.contiguous()
-    weights = weight, weight.new_ones(n), weight.new_ones(graph.n)
-    if graph.mean:
-        weights = torch.empty_like(weight), *weights[1:]
-        arrays = {"target": batch.target.contiguous(), "size": batch.size.contiguous(), "raw": weight}
-        counts = {"edges": len(weight), "words": n, "graphs": graph.n, "master": graph.master}
-        args = native.pack("mean_weights", **arrays, **dict(zip(_WEIGHTS, weights, strict=True)), **counts)
-        library().mpad_mean_weights(ctypes.byref(args))
-    graph.__dict__["mean_weights"] = weights
-    return weights
+        return known[0]
+    counts = {"rows": len(graph.owner), "groups": graph.n, "mean": graph.mean}
+    if isinstance(graph, SentenceGraph):
+        arrays = {"size": graph.count.contiguous()}
+        of = native.pack("graph", **arrays, **counts, kind=_PATH if graph.path else _CLIQUE)
+    else:
+        batch, raw = graph.batch, graph.batch.weight.contiguous()
+        ends = {"size": batch.size, "source": batch.source, "target": batch.target}
+        arrays = {name: end.contiguous() for name, end in ends.items()} | {"weight": torch.empty_like(raw)}
+        arrays |= {"master_weight": raw.new_empty(len(graph.owner)), "word_weight": raw.new_empty(graph.n)}
+        of = native.pack("graph", **arrays, **counts, kind=_WORDS, edges=len(raw), master=graph.master)
+        library().mpad_mean_weights(ctypes.byref(of), ctypes.c_void_p(raw.data_ptr()))
+    graph.__dict__["in_c"] = of, list(arrays.values())
+    return of
 
 
-class _Edges:
-    """A graph as a C structure, and the arrays that it points to."""
-
-    def __init__(self, graph: Graph, width: int) -> None:
-        self.words = self.sentences = None
-        if isinstance(graph, SentenceGraph):
-            self._arrays: tuple[Tensor, ...] = (graph.count.contiguous(),)
-            kind = _PATH if graph.path else _CLIQUE
-            shape = {"x_row": width, "documents": graph.n, "width": width, "kind": kind}
-            self.sentences = native.pack("sentence_graph", size=self._arrays[0], **shape, mean=graph.mean)
-            return
-        batch = graph.batch
-        ends = batch.size.contiguous(), batch.source.contiguous(), batch.target.contiguous()
-        self._arrays = *ends, *mean_weights(graph)
-        arrays = dict(zip(("size", "source", "target", *_WEIGHTS), self._arrays, strict=True))
-        counts = {"words": len(graph.owner), "edges": len(batch.source), "graphs": graph.n}
-        self.words = native.pack("word_graph", **arrays, **counts, x_row=width, width=width, master=graph.master)
-
-    def in_c(self) -> Any:
-        """Return the structure, to be copied into others."""
-        return native.pack("graph", words=self.words, sentences=self.sentences)
+# The order of gradients in the C buffer.
+_GRADIENTS = "w u v w2 bias b2 b1 norm.weight norm.bias w1 v2 c2 before_norm.weight before_norm.bias v1".split()
 
 
 class _Round(torch.autograd.Function):
-    """H [, H W₁] → H': a mean, a ReLU, a linear map with ReLU, the gate."""
+    """H, or what the first linear map makes of it, or both → H'."""
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, x: Tensor | None, graph: Graph, _: None, *given: Tensor) -> Tensor:
-        h, x = by_rows(h), None if x is None else by_rows(x)
-        rows, width = h.shape
-        m = RoundWeights(*contiguous(*given))  # type: ignore[arg-type]
-        edges, saved, out = _Edges(graph, width), allocate(5 * rows * width), allocate(rows, width)
-        maps = {"w1": m.w1 if x is None else None, "b1": m.b1, "w2": m.w2, "b2": m.b2}
-        gate = {"bias": m.bias, "w": m.w, "u": m.u, "v": m.v}
-        shape = {"h_row": h.stride(0), "sent_row": 0 if x is None else x.stride(0), "rows": rows, "width": width}
-        memory = {"saved": saved, "out": out, "scratch": scratch(7 * width * width)}
-        call("round", "round", graph=edges.in_c(), h=h, sent=x, **maps, **gate, **memory, **shape)
-        ctx.save_for_backward(h, saved, *m)
-        ctx.edges, ctx.mapped = edges, x is not None
+    def forward(ctx: Any, h: Tensor | None, mapped: Tensor | None, of: Any, *given: Tensor) -> Tensor:
+        ctx.graph, ctx.names, norms = of
+        h, mapped = (None if x is None else by_rows(x) for x in (h, mapped))
+        rows, width = (mapped if h is None else h).shape  # type: ignore[union-attr]
+        ctx.options, weights = {**norms, "merge": bool(norms) and rows >= _MANY}, contiguous(*given)
+        saved = allocate((9 * rows + 3 * width + 7) * width if norms else 5 * rows * width)
+        out, memory = allocate(rows, width), scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
+        call("round", "round", **_round_fields(ctx, h, mapped, weights), saved=saved, out=out, scratch=memory)
+        ctx.save_for_backward(h, mapped, saved, *weights)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (h, saved, *given), g = ctx.saved_tensors, by_rows(gradients[0])
-        m, mapped = RoundWeights(*given), ctx.mapped
-        rows, width = h.shape
-        d_h, d_x = allocate(rows, width), allocate(rows, width) if mapped else None
-        sizes = _GateGradients.sizes(width) + [0 if mapped else width * width]
-        grads = allocate(sum(sizes))
-        memory = scratch(2 * rows * width + torch.get_num_threads() * _update_workspace(width))
-        maps = {"w1": None if mapped else m.w1, "w2": m.w2, "w": m.w, "u": m.u, "v": m.v}
-        call(
-            "round_back", "round_back", graph=ctx.edges.in_c(), g=g, h=h, **maps, saved=saved, d_h=d_h, d_sent=d_x,
-            grads=grads, scratch=memory, g_row=g.stride(0), h_row=h.stride(0), rows=rows, width=width,
-        )  # fmt: skip
-        *of_gate, d_w1 = grads.split(sizes)
-        gate = _GateGradients(of_gate, width)
-        d = dict.fromkeys(RoundWeights._fields) | gate.named | {"b1": gate.before}
-        if not mapped:
-            d["w1"] = d_w1.view(width, width)
-        return d_h, d_x, None, None, *d.values()
-
-
-class _NormedRound(torch.autograd.Function):
-    """H, or H V₁ → H': an MLP with batch norm inside, the mean, another such MLP, the gate."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor | None, x: Tensor | None, graph: Graph, options: Any, *given: Tensor) -> Tensor:
-        running, by_batch, momentum, eps = options
-        h, x = None if h is None else by_rows(h), None if x is None else x.contiguous()
-        rows, width = (h if h is not None else x).shape  # type: ignore[union-attr]
-        m = RoundWeights(*contiguous(*given))  # type: ignore[arg-type]
-        edges, out = _Edges(graph, width), allocate(rows, width)
-        saved = allocate(9 * rows * width + (3 * width + 7) * width)
-        memory = scratch(max(7 * width, 2 * torch.get_num_threads()) * width)
-        means = {"running_mean": running[0], "running_var": running[1]}
-        before_norm = native.pack(
-            "batch_norm", gamma=m.before_gamma, beta=m.before_beta, before=m.before1_bias, **means
-        )
-        means = {"running_mean": running[2], "running_var": running[3]}
-        norm = native.pack("batch_norm", gamma=m.gamma, beta=m.beta, before=m.b1, **means)
-        merge = rows >= _MANY
-        call(
-            "normed_round", "normed_round", graph=edges.in_c(), before_norm=before_norm, norm=norm, h=h,
-            projected=x, v1=m.before1 if x is None else None, v2=m.before2, c2=m.before2_bias, w1=m.w1, w2=m.w2,
-            b2=m.b2, bias=m.bias, w=m.w, u=m.u, v=m.v, saved=saved, out=out, scratch=memory,
-            h_row=0 if h is None else h.stride(0), rows=rows, width=width, merge=merge, by_batch=by_batch,
-            momentum=momentum, eps=eps,
-        )  # fmt: skip
-        ctx.save_for_backward(h, x, saved, *m)
-        ctx.edges, ctx.merge = edges, merge
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (h, x, saved, *given), g = ctx.saved_tensors, by_rows(gradients[0])
-        m = RoundWeights(*given)
+        (h, mapped, saved, *weights), g = ctx.saved_tensors, by_rows(gradients[0])
         rows, width = g.shape
-        square = width * width
-        sizes = _GateGradients.sizes(width)
-        sizes += [width, width, square, width, square, width, width, width, square, width]
-        d_h, grads = allocate(rows, width), allocate(sum(sizes))
-        memory = scratch(3 * rows * width + torch.get_num_threads() * _update_workspace(width))
-        before_norm = native.pack("batch_norm", gamma=m.before_gamma, beta=m.before_beta)
-        norm = native.pack("batch_norm", gamma=m.gamma, beta=m.beta)
+        d_h, d_mapped = (None if x is None else allocate(rows, width) for x in (h, mapped))
+        fields, of = _round_fields(ctx, h, mapped, weights), dict(zip(ctx.names, weights, strict=True))
+        computed = [name for name in _GRADIENTS if name in of and ("." in name or name in fields)]
+        sizes = [of[name].numel() for name in computed]
+        grads, memory = allocate(sum(sizes)), 7 * width + 5 + 5 * native.BLOCK + native.STRIP
         call(
-            "normed_round_back", "normed_round_back", graph=ctx.edges.in_c(), before_norm=before_norm, norm=norm,
-            g=g, h=h, projected=x, v1=m.before1 if x is None else None, v2=m.before2, w1=m.w1, w2=m.w2, b2=m.b2,
-            w=m.w, u=m.u, v=m.v, saved=saved, d_h=d_h, grads=grads, scratch=memory, g_row=g.stride(0),
-            h_row=0 if h is None else h.stride(0), rows=rows, width=width, merge=ctx.merge,
+            "round_back", "round", **fields, saved=saved, g=g, g_row=g.stride(0), d_h=d_h, d_mapped=d_mapped,
+            grads=grads, scratch=scratch((3 * rows + torch.get_num_threads() * memory) * width),
         )  # fmt: skip
-        *of_gate, d_gamma, d_beta, d_w1, _, d_v2, d_c2, d_before_gamma, d_before_beta, d_v1, _ = grads.split(sizes)
-        d = dict.fromkeys(RoundWeights._fields) | _GateGradients(of_gate, width).named
-        d |= {"gamma": d_gamma, "beta": d_beta, "w1": d_w1.view(width, -1), "before2": d_v2.view(width, -1)}
-        d |= {"before2_bias": d_c2, "before_gamma": d_before_gamma, "before_beta": d_before_beta}
-        if x is None:
-            d["before1"] = d_v1.view(width, -1)
-        return None if h is None else d_h, None if x is None else d_h, None, None, *d.values()
+        d = {name: part.view_as(of[name]) for name, part in zip(computed, grads.split(sizes), strict=True)}
+        return d_h, d_mapped, None, *map(d.get, ctx.names)
 
 
-class _GateGradients:
-    """Gradients of an update's weights, in the order of the C buffer."""
-
-    def __init__(self, parts: list[Tensor], width: int) -> None:
-        d_w, d_u, d_v, d_w2, d_bias, d_b2, self.before = parts  # the last: of a bias before the message's ReLU
-        maps = {"w": d_w, "u": d_u, "v": d_v, "w2": d_w2}
-        self.named = {name: part.view(-1, width) for name, part in maps.items()} | {"bias": d_bias, "b2": d_b2}
-
-    @staticmethod
-    def sizes(width: int) -> list[int]:
-        """Return how many numbers each has."""
-        square = width * width
-        return [3 * square, 2 * square, square, square, 3 * width, width, width]
+def _round_fields(
+    ctx: Any, h: Tensor | None, mapped: Tensor | None, weights: Sequence[Tensor | None]
+) -> dict[str, Any]:
+    """Return the fields that a round and its backward share; without the first linear map where it has been applied."""
+    rows, width = (mapped if h is None else h).shape  # type: ignore[union-attr]
+    strides = {f"{name}_row": x.stride(0) for name, x in (("h", h), ("mapped", mapped)) if x is not None}
+    maps = {name: x for name, x in zip(ctx.names, weights, strict=True) if "." not in name}
+    if mapped is not None:
+        del maps["v1" if "v1" in maps else "w1"]
+    own = {"graph": _in_c(ctx.graph), "h": h, "mapped": mapped, "rows": rows, "width": width}
+    return {**own, **strides, **maps, **ctx.options}
 
 
-def _update_workspace(width: int) -> int:
-    """Return how many numbers a thread needs for the gradient of an update."""
-    return 7 * width * width + 5 * width + (5 * native.BLOCK + native.STRIP) * width
-
-
-PER_ROUND = 5  # weights of each round's attention
-
-
-class _Options(NamedTuple):
-    size: Tensor  # (groups,) int64
-    n_words: int
-    rounds: int
-    skip: bool
-    bounded: bool
-    running: tuple[Tensor, ...]
-    by_batch: bool
-    momentum: float
-    eps: float
+def attention_weights(one: Any) -> tuple[Tensor | None, ...]:
+    """Return weight and bias of the dense layer of an attention, W_A, its bias, and v."""
+    dense = (None, None) if one.dense is None else (one.dense.weight, one.dense.bias)
+    return *dense, one.align.weight, one.align.bias, one.context.weight
 
 
 def readout(module: Readout, states: list[Tensor], graph: Graph) -> Any:
     """Read vectors and attention out of states; NotImplemented for what C does not support."""
     norm, dense, skip = module.norm, module.dense, module.skip
     size = graph.count if isinstance(graph, SentenceGraph) else graph.batch.size
-    learned = *(x for one in attention_weights(module) for x in one), norm.weight, norm.bias, dense.weight, dense.bias
+    attention = list(module.attention)
+    learned = (
+        dense.weight,
+        dense.bias,
+        norm.weight,
+        norm.bias,
+        *(x for one in attention for x in attention_weights(one)),
+    )
     rows, width = len(graph.owner) + (graph.n if skip else 0), dense.out_features
     if any(x.shape != (rows, width) for x in states) or not takes(*states, *learned):
         return NotImplemented
@@ -537,90 +430,61 @@ def readout(module: Readout, states: list[Tensor], graph: Graph) -> Any:
     # One group has no variance, and norms by running averages have no gradient in C.
     if graph.n < 2 if module.training else wants_gradient(*states, *learned):
         return NotImplemented
-    running, bounded = running_averages(norm), attentions(module)[0].bounded
-    shape = size.contiguous(), len(graph.owner), len(states), skip, bounded
-    options = _Options(*shape, running, module.training, norm.momentum or 0.0, norm.eps)
-    return _Readout.apply(options, *states, *learned)  # type: ignore[no-untyped-call]
+    counts = {"n": len(states), "words": len(graph.owner), "groups": graph.n, "master": skip}
+    of = {"size": size.contiguous(), **counts, "bounded": attention[0].bounded}
+    return _Readout.apply(of, norm, *states, *learned)  # type: ignore[no-untyped-call]
 
 
 class _Readout(torch.autograd.Function):
+    """States of every round → vectors, attention. `of` has the fields of the C structure that are not tensors."""
+
     @staticmethod
-    def forward(ctx: Any, of: _Options, *given: Tensor) -> tuple[Tensor, Tensor]:
-        states, weights = [by_rows(h) for h in given[: of.rounds]], contiguous(*given[of.rounds :])
-        groups, width = of.size.shape[0], states[0].shape[1]
-        every = of.rounds * width * (1 + of.skip)
-        saved = allocate(2 * every * (1 + groups) + of.rounds * (of.n_words * (width + 1) + 2 * groups * width))
+    def forward(ctx: Any, of: dict[str, Any], norm: BatchNorm, *given: Tensor) -> tuple[Tensor, Tensor]:
+        n, words, groups = of["n"], of["words"], of["groups"]
+        states, weights = [by_rows(h) for h in given[:n]], contiguous(*given[n:])
+        width = states[0].shape[1]
+        every = n * width * (1 + of["master"])
+        saved = allocate(2 * every * (1 + groups) + n * (words * (width + 1) + 2 * groups * width))
         columns = max(-(-width // native.PANEL) * native.PANEL, 2 * torch.get_num_threads())
-        out, alpha = allocate(groups, width), torch.empty(of.rounds, of.n_words, dtype=torch.float32)
-        *_, gamma, beta, dense, dense_bias = weights
-        norm = native.pack("batch_norm", gamma=gamma, beta=beta, running_mean=of.running[0], running_var=of.running[1])
-        call(
-            "readout", "readout", **_shape(of, groups, width), rounds=_rounds(of, states, weights, alpha), norm=norm,
-            dense=dense, dense_b=dense_bias, saved=saved, out=out, scratch=scratch(columns * max(every, width)),
-            by_batch=of.by_batch, momentum=of.momentum, eps=of.eps,
-        )  # fmt: skip
+        out, alpha = allocate(groups, width), torch.empty(n, words, dtype=torch.float32)
+        ctx.of = of | {"width": width, "momentum": norm.momentum or 0.0, "eps": norm.eps, "by_batch": norm.training}
+        ctx.norm = norm
+        fields = _readout_fields(ctx, states, [None] * n, weights, alpha)
+        call("readout", "readout", **fields, saved=saved, out=out, scratch=scratch(columns * max(every, 2 * width)))
         ctx.save_for_backward(saved, out, alpha, *states, *weights)
-        ctx.of = of
         ctx.mark_non_differentiable(alpha)
         return out, alpha
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        of, (saved, out, alpha, *rest), g = ctx.of, ctx.saved_tensors, by_rows(gradients[0])
-        states, weights = rest[: of.rounds], rest[of.rounds :]
-        groups, width = out.shape
-        every = of.rounds * width * (1 + of.skip)
+        n, (saved, out, alpha, *rest), g = ctx.of["n"], ctx.saved_tensors, by_rows(gradients[0])
+        states, weights = rest[:n], rest[n:]
+        (groups, width), every = out.shape, weights[0].shape[1]
         need = torch.get_num_threads() * width * (max(every, width) + 2 + native.BLOCK)
-        each = [
-            ([width * width, width] if w[3] is not None else []) + [width * width, width, width]
-            for w in _each(of, weights)
-        ]
-        sizes = [width * every, width, every, every, *[n for one in each for n in one]]
+        sizes = [0 if w is None else w.numel() for w in weights]
         grads, memory = allocate(sum(sizes)), scratch(groups * (2 * every + width) + need)
         d_states = [allocate(h.shape[0], width) for h in states]
-        *_, gamma, beta, dense, _ = weights
+        fields = _readout_fields(ctx, states, d_states, weights, alpha)
         call(
-            "readout_back", "readout_back", **_shape(of, groups, width),
-            rounds=_rounds(of, states, weights, alpha, d_states),
-            norm=native.pack("batch_norm", gamma=gamma, beta=beta), g=g, dense=dense, out=out, saved=saved, grads=grads,
-            scratch=memory, g_row=g.stride(0),
+            "readout_back", "readout", **fields, g=g, g_row=g.stride(0), out=out, saved=saved, grads=grads,
+            scratch=memory,
         )  # fmt: skip
-        d_dense, d_bias, d_gamma, d_beta, *parts = grads.split(sizes)
-        d_weights: list[Tensor | None] = []
-        for w in _each(of, weights):
-            after = (parts.pop(0).view(-1, width), parts.pop(0)) if w[3] is not None else (None, None)
-            d_align, d_align_bias, d_context = parts[:3]
-            del parts[:3]
-            d_weights += [
-                d_align.view(-1, width),
-                None if w[1] is None else d_align_bias,
-                d_context.view(1, -1),
-                *after,
-            ]
-        return None, *d_states, *d_weights, d_gamma, d_beta, d_dense.view(width, every), d_bias
+        d_weights = zip(weights, grads.split(sizes), strict=True)
+        return None, None, *d_states, *(None if w is None else d.view(w.shape) for w, d in d_weights)
 
 
-def _shape(of: _Options, groups: int, width: int) -> dict[str, Any]:
-    numbers = {"n": of.rounds, "words": of.n_words, "master": of.skip, "groups": groups, "width": width}
-    return {"size": of.size, **numbers, "bounded": of.bounded}
-
-
-def _each(of: _Options, weights: Sequence[Tensor | None]) -> list[Sequence[Tensor | None]]:
-    """Return the weights of each round."""
-    return [weights[PER_ROUND * t : PER_ROUND * (t + 1)] for t in range(of.rounds)]
-
-
-def _rounds(
-    of: _Options,
+def _readout_fields(
+    ctx: Any,
     states: Sequence[Tensor],
+    d_states: Sequence[Tensor | None],
     weights: Sequence[Tensor | None],
     alpha: Tensor,
-    d_states: Sequence[Tensor | None] | None = None,
-) -> "Array[Structure]":
-    rounds = (native.structures["readout_round"] * of.rounds)()
-    gradients = d_states or [None] * of.rounds
-    for t, (h, d_h, w) in enumerate(zip(states, gradients, _each(of, weights), strict=True)):
-        maps = dict(zip(("a", "b", "v", "dense", "dense_b"), w, strict=True))
+) -> dict[str, Any]:
+    """Return the fields that the readout and its backward share."""
+    dense, bias, _, _, *rest = weights
+    rounds = (native.structures["readout_round"] * len(states))()
+    for t, (h, d_h) in enumerate(zip(states, d_states, strict=True)):
+        maps = dict(zip(_ATTENTION, rest[t * len(_ATTENTION) :], strict=False))
         rounds[t] = native.pack("readout_round", h=h, **maps, alpha=alpha[t], d_h=d_h, h_row=h.stride(0))
-    return rounds
+    return {**ctx.of, "norm": batch_norm(ctx.norm), "dense": dense, "dense_b": bias, "rounds": rounds}

@@ -32,36 +32,13 @@ class StaticCorpus:
     """A corpus that is cut into whole epochs."""
 
     def __init__(self, corpus: CorpusTensors) -> None:
-        self._corpus = corpus
+        self.tensors = corpus
         self.words, self.rows = corpus.words, corpus.rows
         self.edges: dict[tuple[bool, bool], tuple[Tensor, ...]] = {}  # as operators want them, prepared once
 
-    @cached_property
-    def by_target(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the first edge into each node (n_nodes + 1,); each edge's source, in its graph, and weight."""
-        corpus = self._corpus
-        return _starts(corpus.target + self._begin, len(corpus.words)), corpus.source.int(), corpus.weight
-
-    @cached_property
-    def by_source(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the first edge out of each node (n_nodes + 1,); its graph's target and `by_target` index per edge."""
-        corpus = self._corpus
-        source = corpus.source + self._begin
-        order = torch.argsort(source, stable=True)
-        return _starts(source, len(corpus.words)), corpus.target[order].int(), order
-
-    @property
-    def _begin(self) -> Tensor:
-        """Return the first node of each edge's graph."""
-        return torch.repeat_interleave(self._corpus.first_node, self._corpus.n_edges)
-
-    def edge_targets(self) -> Tensor:
-        """Return the target of each edge among all nodes."""
-        return self._corpus.target + self._begin
-
     def cut(self, documents: Tensor, size: BatchShape) -> Tensor:
         """Cut an epoch: (steps, models, documents − 1) int64, -1 for none → (steps, fields of a step) int32."""
-        corpus = self._corpus
+        corpus = self.tensors
         steps, models, slots = documents.shape
         document = documents.view(steps * models, slots)
         known, asked = document >= 0, document.clamp(min=0)
@@ -92,11 +69,6 @@ class StaticCorpus:
         """Return one step of a plan, as views of its fields."""
         parts = step.split([models * field for field in size.fields()])
         return StaticBatch(self, *[part.view(models, -1) for part in parts])
-
-
-def _starts(index: Tensor, n: int) -> Tensor:
-    counts = torch.bincount(index, minlength=n)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
 
 
 def _members(count: Tensor, n_places: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -131,30 +103,13 @@ class StaticBatch:
         """Features of nodes, if they are not word vectors: (rows, width)."""
         return self.corpus.rows
 
-    @property
-    def n_models(self) -> int:
-        """The number of models."""
-        return self.node.shape[0]
-
-    @property
-    def n_words(self) -> int:
-        """The number of word nodes in the batch, including padding."""
-        return self.node.numel()
-
-    @property
-    def n_graphs(self) -> int:
-        """The number of graphs in the batch."""
-        return self.base.numel()
-
-    @property
-    def n_documents(self) -> int:
-        """The number of documents in the batch."""
-        return self.document.numel()
-
     @cached_property
     def graph_owner(self) -> Tensor:
         """(n_graphs,) int64, document of each graph, counted over the whole batch."""
-        return _over_all(self.document_of_graph, self.document.shape[1])
+        models, documents = self.document.shape
+        return (
+            self.document_of_graph + torch.arange(models, device=self.document.device)[:, None] * documents
+        ).flatten()
 
     @property
     def graph_count(self) -> Tensor:
@@ -162,33 +117,16 @@ class StaticBatch:
         return self.n_graphs_of_document.flatten()
 
     @cached_property
-    def padding(self) -> "StaticPadding":
-        """Masks of the entries that count."""
-        return StaticPadding(self)
-
-
-class StaticPadding:
-    """Masks of the entries that count, computed on demand; padding is 0."""
-
-    def __init__(self, batch: StaticBatch) -> None:
-        self._batch = batch
+    def word_mask(self) -> Tensor:
+        """(n_models, nodes, 1), 0 for padding, as in the other masks."""
+        return (self.node >= 0).float()[..., None]
 
     @cached_property
-    def words(self) -> Tensor:
-        """(n_models, nodes, 1)."""
-        return (self._batch.node >= 0).float()[..., None]
-
-    @cached_property
-    def graphs(self) -> Tensor:
+    def graph_mask(self) -> Tensor:
         """(n_models, graphs, 1)."""
-        return (self._batch.document_of_graph < self._batch.document.shape[1] - 1).float()[..., None]
+        return (self.document_of_graph < self.document.shape[1] - 1).float()[..., None]
 
     @cached_property
-    def documents(self) -> Tensor:
+    def document_mask(self) -> Tensor:
         """(n_models, documents, 1)."""
-        return (self._batch.document >= 0).float()[..., None]
-
-
-def _over_all(in_model: Tensor, n_places: int) -> Tensor:
-    model = torch.arange(in_model.shape[0], device=in_model.device)[:, None] * n_places
-    return (in_model + model).flatten()
+        return (self.document >= 0).float()[..., None]

@@ -15,7 +15,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-LANES, _WIDEST, _VERSION = 16, 256, 19  # as in kernels.c
+LANES, _WIDEST, _VERSION = 16, 256, 20  # as in kernels.c
 STRIP, BLOCK, PANEL = 24, 96, 64  # likewise: rows, rows, columns
 _NUMBERS = {int, bool, float}
 _KINDS = {"long": ctypes.c_long, "unsigned long": ctypes.c_ulong, "int": ctypes.c_int, "float": ctypes.c_float}
@@ -29,8 +29,10 @@ def _structures(header: str) -> dict[str, type[ctypes.Structure]]:
         for declaration in filter(None, map(str.strip, body.split(";"))):
             kind, names = re.fullmatch(r"(?:const )?(struct \w+|(?:unsigned )?\w+) (.*)", declaration, re.S).groups()  # type: ignore[union-attr]
             for field in map(str.strip, names.split(",")):
-                value = result[kind.split()[1]] if kind.startswith("struct") and field[0] != "*" else _KINDS.get(kind)
-                fields.append((field.lstrip("*"), ctypes.c_void_p if field[0] == "*" else value))
+                value: Any = result[kind.split()[1]] if kind.startswith("struct") else _KINDS.get(kind)
+                if field[0] == "*":
+                    value = ctypes.POINTER(value) if kind.startswith("struct") else ctypes.c_void_p
+                fields.append((field.lstrip("*"), value))
         result[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
     return result
 
@@ -68,12 +70,6 @@ def _load() -> tuple[ctypes.CDLL | None, str]:
 
 
 structures = _structures(Path(__file__).with_name("abi.h").read_text(encoding="utf-8"))
-_nested = {
-    (name, field)
-    for name, kind in structures.items()
-    for field, value, *_ in kind._fields_
-    if issubclass(value, ctypes.Structure)
-}
 library, missing = _load()
 
 
@@ -101,7 +97,7 @@ def at(array: Any) -> int:
 
 
 def pack(name: str, /, **fields: Any) -> ctypes.Structure:
-    """Fill a structure of abi.h: tensors, arrays and structures as pointers, numbers by value, the rest zero.
+    """Fill a structure of abi.h: tensors and arrays as pointers, the rest as ctypes does, what is missing with zero.
 
     The structure does not keep the memory that it points to alive.
     """
@@ -112,8 +108,6 @@ def pack(name: str, /, **fields: Any) -> ctypes.Structure:
             fields[field] = value.data_ptr()
         elif hasattr(value, "__array_interface__"):
             fields[field] = at(value)
-        elif (name, field) not in _nested:
-            fields[field] = ctypes.addressof(value)
     return structures[name](**fields)
 
 

@@ -2,13 +2,13 @@
  * kernels.c has the size that the compiler gave each, which is compared when the library is loaded.
  * Pointers come first, then numbers; a comment ends its line. */
 
-struct inference_step { /* before1, before2 and mlp1 are (in, out); before1 and before2, the MLP before the mean, may be NULL */
+struct inference_step { /* before1, before2 and mlp1 are `w_t` of `struct linear`; before1 and before2, the MLP before the mean, may be NULL */
     const float *before1, *before1_b, *before2, *before2_b, *mlp1, *mlp1_b;
-    const float *update, *bias, *mlp2_b; /* `w_t`, `bias` and `b2` of `struct update`; weights and biases of gates are halved */
+    const float *update, *bias, *mlp2_b; /* `w_t`, `bias` and `b2` of `struct update` */
 };
 
-struct inference_attention { /* align is laid out as by `transpose`; dense is (in, out) and may be NULL */
-    const float *align, *align_b, *context, *dense, *dense_b;
+struct inference_attention { /* maps: `w_t` of `struct attention`; dense_b is NULL without a dense layer */
+    const float *maps, *align_b, *context, *dense_b;
 };
 
 struct inference { /* tables have one row per word; the last row is the master node's. message_* may be NULL */
@@ -22,12 +22,12 @@ struct inference { /* tables have one row per word; the last row is the master n
     long rows, edges; /* of one chunk, at most; `scratch` has rows * (7 * width + 6) + 5 * edges numbers */
 };
 
-struct word_graph { /* size: words per graph; source and target: sorted by target. Rows of x and y: words, then masters */
+struct graph { /* size: rows per group; source and target: sorted by target. Rows of x and y: words, then masters; or sentences */
     const long *size, *source, *target;
-    const float *weight, *master_weight, *word_weight; /* per edge; of the master in each word's mean; of words in each master's */
+    float *weight, *master_weight, *word_weight; /* per edge; of the master in each word's mean; of words in each master's */
     const float *bias, *x;
     float *y;
-    long x_row, words, edges, graphs, width, master, back;
+    long x_row, rows, edges, groups, width, master, back, kind, mean; /* kinds: 0 words, 1 a clique of sentences, 2 their path */
 };
 
 struct dropout { /* row r of y is row which[r] of x or, in place, row r of x */
@@ -40,25 +40,11 @@ struct dropout { /* row r of y is row which[r] of x or, in place, row r of x */
     float scale;
 };
 
-struct gather {
-    const float *x;
-    const long *index;
-    float *y;
-    long rows, n, width;
-};
-
 struct scatter {
     const float *first, *second;
     const long *index;
     float *y;
     long first_row, second_row, rows, n, width, slice;
-};
-
-struct sentence_graph { /* x: rows of documents with `size` sentences each; kinds: 0 clique, 1 path, 2 the path's derivative */
-    const long *size;
-    const float *x, *bias;
-    float *y;
-    long x_row, documents, width, kind, mean;
 };
 
 struct corpus { /* graphs one after another, those of a document adjacent; first index and count per document or graph */
@@ -73,13 +59,6 @@ struct batch {
     float *weight;
 };
 
-struct mean_weights { /* the weights of `struct word_graph`, from raw edge weights */
-    const long *target, *size;
-    const float *raw;
-    float *weight, *master_weight, *word_weight;
-    long edges, words, graphs, master;
-};
-
 struct words { /* word k is letters[start[k]] to letters[start[k + 1] - 1]; slots, a power of two of them, hold k + 1 or 0 */
     unsigned char *letters;
     long *start;
@@ -88,68 +67,33 @@ struct words { /* word k is letters[start[k]] to letters[start[k + 1] - 1]; slot
     long n, n_slots, capacity, letters_capacity;
 };
 
-struct graph { /* one of the two; x, bias and y are filled in later */
-    const struct word_graph *words;
-    const struct sentence_graph *sentences;
-};
-
-struct round { /* `sent` is h W1 or, if w1 is NULL, given (and NULL without rows) */
-    struct graph graph;
-    const float *h, *sent, *w1, *b1, *w2, *b2, *bias, *w, *u, *v;
-    float *saved, *out, *scratch;
-    long h_row, sent_row, rows, width;
-};
-
-struct round_back {
-    struct graph graph;
-    const float *g, *h, *w1, *w2, *w, *u, *v;
-    float *saved, *d_h, *d_sent, *grads, *scratch;
-    long g_row, h_row, rows, width;
-};
-
 struct batch_norm { /* `before`: a bias before the norm that the input lacks, or NULL */
     const float *gamma, *beta, *before;
     float *running_mean, *running_var;
 };
 
-struct normed_round { /* `projected` is h V1 or, if v1 is NULL, given. `merge`: multiply W2 into W */
+struct round { /* v2 is NULL in the paper's round. `mapped` is h V1, or the paper's h W1, where that is given; v1 or w1 is NULL then */
     struct graph graph;
     struct batch_norm before_norm, norm;
-    const float *h, *projected, *v1, *v2, *c2, *w1, *w2, *b2, *bias, *w, *u, *v;
-    float *saved, *out, *scratch;
-    long h_row, rows, width, merge, by_batch;
+    const float *h, *mapped, *v1, *v2, *c2, *w1, *b1, *w2, *b2, *bias, *w, *u, *v;
+    const float *g; /* from here to grads: of the backward */
+    float *d_h, *d_mapped, *grads, *saved, *out, *scratch;
+    long h_row, mapped_row, g_row, rows, width, merge, by_batch; /* `merge`: multiply W2 into W */
     float momentum, eps;
 };
 
-struct normed_round_back { /* d_h is the gradient of `projected` if that was given */
-    struct graph graph;
-    struct batch_norm before_norm, norm;
-    const float *g, *h, *projected, *v1, *v2, *w1, *w2, *b2, *w, *u, *v;
-    float *saved, *d_h, *grads, *scratch;
-    long g_row, h_row, rows, width, merge;
-};
-
 struct readout_round { /* `dense` may be NULL */
-    const float *h, *a, *b, *v, *dense, *dense_b;
+    const float *h, *dense, *dense_b, *a, *b, *v;
     float *alpha, *d_h;
     long h_row;
 };
 
-struct readout { /* `master`: each group has a master row after all words */
+struct readout { /* `master`: each group has a master row after all words. g, grads: of the backward */
     const long *size;
     const struct readout_round *rounds;
     struct batch_norm norm;
-    const float *dense, *dense_b;
-    float *saved, *out, *scratch;
-    long n, words, master, groups, width, bounded, by_batch;
+    const float *dense, *dense_b, *g;
+    float *grads, *saved, *out, *scratch;
+    long g_row, n, words, master, groups, width, bounded, by_batch;
     float momentum, eps;
-};
-
-struct readout_back {
-    const long *size;
-    const struct readout_round *rounds;
-    struct batch_norm norm;
-    const float *g, *dense, *out;
-    float *saved, *grads, *scratch;
-    long g_row, n, words, master, groups, width, bounded;
 };

@@ -33,16 +33,16 @@ void mpad_take(const struct corpus *args, const long *documents, long n, const s
 }
 
 /* D^-1 A: raw edge weights divided by their target's in-degree (which includes the master's edge of weight 1), the weight of
- * the master in each word's mean, and the weight of a word in its master's mean. */
-void mpad_mean_weights(const struct mean_weights *args) {
-    for (long i = 0; i < args->words; i++) args->master_weight[i] = 0;
-    for (long e = 0; e < args->edges; e++) args->master_weight[args->target[e]] += args->raw[e];
-    for (long i = 0; i < args->words; i++) {
+ * the master in each word's mean, and the weight of a word in its master's mean; without `mean`, A itself. */
+void mpad_mean_weights(const struct graph *args, const float *raw) {
+    for (long i = 0; i < args->rows; i++) args->master_weight[i] = !args->mean;
+    for (long e = 0; args->mean && e < args->edges; e++) args->master_weight[args->target[e]] += raw[e];
+    for (long i = 0; args->mean && i < args->rows; i++) {
         const float least = 1.17549435e-38f, degree = args->master_weight[i];
         args->master_weight[i] = 1 / (args->master ? degree + 1 : degree < least ? least : degree);
     }
-    for (long e = 0; e < args->edges; e++) args->weight[e] = args->raw[e] * args->master_weight[args->target[e]];
-    for (long g = 0; g < args->graphs; g++) args->word_weight[g] = 1 / (float)(args->size[g] > 1 ? args->size[g] : 1);
+    for (long e = 0; e < args->edges; e++) args->weight[e] = raw[e] * args->master_weight[args->target[e]];
+    for (long g = 0; g < args->groups; g++) args->word_weight[g] = 1 / (float)(args->mean && args->size[g] > 1 ? args->size[g] : 1);
 }
 
 /* Find the distinct words, in order of first occurrence, and the place of each word among them; the place of the `masters`

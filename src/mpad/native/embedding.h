@@ -1,4 +1,4 @@
-/* Rows of word vectors, dropout (mpad/dropout.py) and Adam, for one kind of processor; see gemm.h. */
+/* Rows of word vectors with dropout (mpad/dropout.py), for one kind of processor; see gemm.h. */
 
 /* 64 random bits: SplitMix64 of a key and a counter. */
 static inline unsigned long NAME(bits)(unsigned long key, unsigned long at) {
@@ -8,14 +8,13 @@ static inline unsigned long NAME(bits)(unsigned long key, unsigned long at) {
     return z ^ z >> 31;
 }
 
-/* Multiply n numbers by `scale`, or by 0 where the random byte is below the threshold. `from`: index of the first random
- * word. */
-static void NAME(drop)(const struct dropout *args, const float *x, unsigned long from, long n, float *y) {
+/* Multiply a row by `scale`, or by 0 where the random byte is below the threshold. `from`: index of the first random word. */
+static void NAME(drop)(const struct dropout *args, const float *x, unsigned long from, float *y) {
     unsigned long words[64];
     const unsigned char *bytes = (const unsigned char *)words, threshold = args->threshold;
     const float scale = args->scale;
-    for (long start = 0; start < n; start += 512) {
-        const long count = n - start < 512 ? n - start : 512;
+    for (long start = 0; start < args->width; start += 512) {
+        const long count = args->width - start < 512 ? args->width - start : 512;
         for (long k = 0; k < (count + 7) / 8; k++) words[k] = NAME(bits)(args->key, from + start / 8 + k);
         for (long k = 0; k < count; k++) y[start + k] = bytes[k] >= threshold ? x[start + k] * scale : 0;
     }
@@ -27,19 +26,13 @@ static void NAME(embed)(const struct dropout *args, long first, long last) {
     const long width = args->width, words_per_row = (width + 7) / 8;
     for (long r = first; r < last; r++) {
         const float *x = args->x + (args->in_place ? r : args->which[r]) * width;
-        if (args->threshold) NAME(drop)(args, x, args->which[r] * words_per_row, width, args->y + r * width);
+        if (args->threshold) NAME(drop)(args, x, args->which[r] * words_per_row, args->y + r * width);
         else memcpy(args->y + r * width, x, width * sizeof(float));
     }
 }
 
-/* Rows first .. last - 1: rows index[r] of x; zeros where the index is n. */
-static void NAME(gather)(const struct gather *args, long first, long last) {
-    for (long r = first; r < last; r++)
-        if (args->index[r] < args->n) memcpy(args->y + r * args->width, args->x + args->index[r] * args->width, args->width * sizeof(float));
-        else memset(args->y + r * args->width, 0, args->width * sizeof(float));
-}
-
-/* Backward of `gather` for columns first .. last - 1, both multiples of 16; gradients come in slices of `slice` columns. */
+/* Sum the gradients of rows index[r] of y, except n, for columns first .. last - 1, both multiples of 16; they come in slices of
+ * `slice` columns. */
 static void NAME(scatter)(const struct scatter *args, long first, long last) {
     for (long r = 0; r < args->n; r++) memset(args->y + r * args->width + first, 0, (last - first) * sizeof(float));
     if (!args->rows) return; /* without rows the gradients may be NULL */

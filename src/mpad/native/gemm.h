@@ -122,14 +122,6 @@ static void NAME(map)(const float *x, long x_row, long rows, long n_in, const fl
     NAME(tiles)(x, x_row, 1, rows, n_in, w, w_row, n_out, b, accumulate, y, y_row, activation);
 }
 
-/* `map` over contiguous rows of x, block by block. */
-static void NAME(affine)(const float *x, long rows, long n_in, const float *w, long n_out, const float *b, int accumulate,
-                         float *y, int activation) {
-    for (long at = 0; at < rows; at += BLOCK) /* a block stays in the cache for all columns */
-        NAME(map)(x + at * n_in, n_in, rows - at < BLOCK ? rows - at : BLOCK, n_in, w, n_out, n_out, b, accumulate,
-                  y + at * n_out, n_out, activation);
-}
-
 /* Backward of y = ReLU(x): zero the gradients where y is 0. */
 static void NAME(relu_backward)(float *g, const float *y, long n) {
     for (long c = 0; c < n; c += V)

@@ -2,7 +2,7 @@
  * gemm.h. Intermediate results of a chunk stay in the cache. */
 
 /* Describe graphs begin .. end - 1, rows counted from the first; `buffer` has 3 numbers per row and 5 per edge. */
-static struct word_graph NAME(chunk_graph)(const struct inference *args, long begin, long end, float *buffer) {
+static struct graph NAME(chunk_graph)(const struct inference *args, long begin, long end, float *buffer) {
     const long at = args->node_start[begin], words = args->node_start[end] - at, groups = end - begin;
     const long first_edge = args->edge_start[begin], edges = args->edge_start[end] - first_edge;
     long *size = (long *)buffer, *source = size + groups, *target = source + edges;
@@ -13,39 +13,29 @@ static struct word_graph NAME(chunk_graph)(const struct inference *args, long be
         for (long e = args->edge_start[g]; e < args->edge_start[g + 1]; e++)
             source[e - first_edge] = args->source[e] + first, target[e - first_edge] = args->target[e] + first;
     }
-    const float *raw = args->weight + first_edge;
-    mpad_mean_weights(&(struct mean_weights){target, size, raw, weight, master_weight, word_weight, edges, words, groups, args->master});
-    if (!args->mean) {
-        memcpy(weight, raw, edges * sizeof(float));
-        for (long k = 0; k < words; k++) master_weight[k] = 1;
-        for (long k = 0; k < groups; k++) word_weight[k] = 1;
-    }
-    return (struct word_graph){size, source, target, weight, master_weight, word_weight, 0, 0, 0, args->width, words, edges, groups,
-                               args->width, args->master, 0};
+    const struct graph graph = {size, source, target, weight, master_weight, word_weight, 0, 0, 0, args->width, words, edges, groups,
+                                args->width, args->master, 0, WORDS, args->mean};
+    mpad_mean_weights(&graph, args->weight + first_edge);
+    return graph;
 }
 
 /* Find each row's incoming message of the first round: a row of the tables or, as -1 - k, row k of `inbox`, where the means
  * are computed that no table has. Returns their number. */
-static long NAME(first_messages)(const struct inference *args, const struct word_graph *graph, const int *words, const float *raw,
+static long NAME(first_messages)(const struct inference *args, const struct graph *graph, const int *words, const float *raw,
                                  float *inbox, long *message) {
-    const long d = args->width, cached = args->message_gates && args->master && args->mean;
-    const float *master = args->master ? args->sent + args->master_row * d : 0, *bias = args->steps->mlp1_b;
+    const long cached = args->message_gates && args->master && args->mean;
     long uncached = 0;
-    for (long v = 0, e = 0; v < graph->words; v++) {
+    for (long v = 0, e = 0; v < graph->rows; v++) {
         const long from = e;
         while (e < graph->edges && graph->target[e] == v) e++;
-        if (cached && (e == from || (e == from + 1 && raw[from] == 1))) {
-            *message++ = e == from ? args->master_row : words[graph->source[from]];
-            continue;
-        }
-        NAME(weighted_sum)(args->sent, d, words, graph->source + from, graph->weight + from, e - from, d, master,
-                           graph->master_weight[v], 1, bias, inbox + uncached * d);
-        *message++ = -1 - uncached++;
+        if (cached && (e == from || (e == from + 1 && raw[from] == 1)))
+            message[v] = e == from ? args->master_row : words[graph->source[from]];
+        else message[v] = -1 - uncached++;
     }
-    for (long g = 0; args->master && g < graph->graphs; words += graph->size[g++]) {
-        NAME(weighted_sum)(args->sent, d, words, 0, 0, graph->size[g], d, 0, 0, graph->word_weight[g], bias, inbox + uncached * d);
-        *message++ = -1 - uncached++;
-    }
+    for (long g = 0; args->master && g < graph->groups; g++) message[graph->rows + g] = -1 - uncached++;
+    struct graph mean = *graph;
+    mean.x = args->sent, mean.bias = args->steps->mlp1_b, mean.y = inbox;
+    NAME(aggregate_words)(&mean, 0, graph->groups, 0, 0, words, args->sent + args->master_row * args->width, message);
     return uncached;
 }
 
@@ -54,7 +44,7 @@ static void NAME(prefetch)(const float *x, long n) {
 }
 
 /* The first round: states and most messages come from tables. */
-static void NAME(first_round)(const struct inference *args, const struct word_graph *graph, long begin, long rows, long *message,
+static void NAME(first_round)(const struct inference *args, const struct graph *graph, long begin, long rows, long *message,
                               float *workspace, float *h) {
     const long d = args->width, w_row = d % PANEL ? d : 0;
     const int *words = args->words + args->node_start[begin];
@@ -75,11 +65,11 @@ static void NAME(first_round)(const struct inference *args, const struct word_gr
     for (long at = 0; at < rows; at += STRIP) {
         const long n = rows - at < STRIP ? rows - at : STRIP;
         for (long r = 0; r < n; r++) {
-            const long row = at + r, own = row < graph->words ? words[row] : args->master_row, m = message[row];
+            const long row = at + r, own = row < graph->rows ? words[row] : args->master_row, m = message[row];
             const float *state_gates = args->state_gates + own * 2 * d, *own_message = uncached + (-1 - m) * 3 * d;
             const float *gates = m < 0 ? own_message : args->message_gates + m * 2 * d;
             if (row + PREFETCH < rows) {
-                const long next = row + PREFETCH < graph->words ? words[row + PREFETCH] : args->master_row;
+                const long next = row + PREFETCH < graph->rows ? words[row + PREFETCH] : args->master_row;
                 NAME(prefetch)(args->states + next * d, d);
                 NAME(prefetch)(args->state_gates + next * 2 * d, 2 * d);
                 if (message[row + PREFETCH] >= 0) {
@@ -92,25 +82,25 @@ static void NAME(first_round)(const struct inference *args, const struct word_gr
             for (long c = 0; c < 2 * d; c += V)
                 *(vec *)(rzc + r * 3 * d + c) = *(const vec *)(state_gates + c) + *(const vec *)(gates + c);
         }
-        NAME(gate)(x, d, rzc, v, w_row, 1, n, d, h + at * d);
+        NAME(gate)(x, d, rzc, v, w_row, n, d, h + at * d);
     }
 }
 
-static void NAME(next_round)(const struct inference *args, const struct inference_step *step, const struct word_graph *graph,
+static void NAME(next_round)(const struct inference *args, const struct inference_step *step, const struct graph *graph,
                              long rows, float *workspace, float *h) {
     const long d = args->width;
     float *x = h, *sent = workspace, *inbox = sent + rows * d;
     if (step->before1) {
         x = inbox + rows * d;
-        NAME(affine)(h, rows, d, step->before1, d, step->before1_b, 0, sent, RELU);
-        NAME(affine)(sent, rows, d, step->before2, d, step->before2_b, 0, x, PLAIN);
+        NAME(linear)(&(struct linear){h, 0, step->before1_b, (float *)step->before1, sent, d, rows, d, d, 1}, 0, rows);
+        NAME(linear)(&(struct linear){sent, 0, step->before2_b, (float *)step->before2, x, d, rows, d, d, 0}, 0, rows);
     }
-    NAME(affine)(x, rows, d, step->mlp1, d, 0, 0, sent, PLAIN);
-    struct word_graph mean = *graph;
+    NAME(linear)(&(struct linear){x, 0, 0, (float *)step->mlp1, sent, d, rows, d, d, 0}, 0, rows);
+    struct graph mean = *graph;
     mean.x = sent, mean.bias = step->mlp1_b, mean.y = inbox;
-    NAME(aggregate_words)(&mean, 0, graph->graphs, 0, 0);
+    NAME(aggregate_words)(&mean, 0, graph->groups, 0, 0, 0, 0, 0);
     NAME(update)(&(struct update){x, inbox, 0, step->mlp2_b, step->bias, 0, 0, 0, (float *)step->update, 0, 0, h, d, d, rows, d,
-                                  args->relu, 1}, 0, rows);
+                                  args->relu}, 0, rows);
 }
 
 /* Graphs begin .. end - 1: the output of each round's readout, concatenated, and its attention. */
@@ -119,16 +109,14 @@ static void NAME(infer)(const struct inference *args, long begin, long end) {
     const long rows = args->master ? words + groups : words, each = args->master ? 2 * d : d, all = args->n_steps * each;
     float *h = args->scratch, *pooled = h + rows * d, *mapped = pooled + groups * d, *workspace = mapped + groups * d;
     long *message = (long *)(workspace + 4 * rows * d);
-    const struct word_graph graph = NAME(chunk_graph)(args, begin, end, (float *)(message + rows));
+    const struct graph graph = NAME(chunk_graph)(args, begin, end, (float *)(message + rows));
     for (long t = 0; t < args->n_steps; t++) {
         const struct inference_attention *attention = args->attention + t;
         float *alpha = args->alpha + t * args->nodes + at, *to = args->read + begin * all + t * each;
         if (t == 0) NAME(first_round)(args, &graph, begin, rows, message, workspace, h);
         else NAME(next_round)(args, args->steps + t, &graph, rows, workspace, h);
-        NAME(attention)(&(struct attention){graph.size, h, 0, attention->align_b, attention->context, (float *)attention->align, 0,
-                                            alpha, alpha, pooled, d, words, groups, d, args->bounded}, 0, groups, 0);
-        if (attention->dense) NAME(affine)(pooled, groups, d, attention->dense, d, attention->dense_b, 0, mapped, RELU);
-        copy_rows(to, all, attention->dense ? mapped : pooled, d, groups, d);
-        if (args->master) copy_rows(to + d, all, h + words * d, d, groups, d);
+        NAME(attention)(&(struct attention){graph.size, h, 0, attention->align_b, attention->context, 0, attention->dense_b,
+                                            (float *)attention->maps, 0, alpha, alpha, pooled, mapped, to, d, all, words, groups, d,
+                                            args->bounded, args->master}, 0, groups, 0);
     }
 }

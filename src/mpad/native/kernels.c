@@ -12,7 +12,8 @@
 #endif
 
 enum { PLAIN, RELU, TANH };
-#define VERSION 19 /* of the interface: Python does not load a library of another version */
+enum { WORDS, CLIQUE, PATH };
+#define VERSION 20 /* of the interface: Python does not load a library of another version */
 #define WIDEST 256         /* columns */
 #define STRIP 24           /* rows that layers pass to each other: they stay in the first-level cache */
 #define BLOCK 96           /* rows per partial sum: a multiple of STRIP, less than DEPTH */
@@ -33,7 +34,6 @@ struct update { /* weights are (out, in); `w_t` has room for the transposes of W
     const float *h, *x, *w2, *b2, *bias, *w, *u, *v;
     float *w_t, *message, *rzc, *out; /* message and rzc, which the backward needs, may be NULL */
     long h_row, x_row, rows, width, relu;
-    float half; /* see `gate` */
 };
 
 struct update_back { /* rows of x are contiguous; `grads` has `workspace` numbers per thread, thread 0's has the sum in the end */
@@ -42,11 +42,11 @@ struct update_back { /* rows of x are contiguous; `grads` has `workspace` number
     long g_row, h_row, rows, width, relu, before, workspace;
 };
 
-struct attention { /* a is (out, in), `w_t` has room for its transpose; y, which the backward needs, may be NULL */
+struct attention { /* a and dense are (out, in), `w_t` has room for their transposes; y, which the backward needs, may be NULL */
     const long *size;
-    const float *h, *a, *b, *v;
-    float *w_t, *y, *score, *alpha, *pooled;
-    long h_row, rows, groups, width, bounded;
+    const float *h, *a, *b, *v, *dense, *dense_b;
+    float *w_t, *y, *score, *alpha, *pooled, *mapped, *to;
+    long h_row, to_row, rows, groups, width, bounded, master;
 };
 
 struct attention_back { /* `grads` as in `update_back` */
@@ -83,7 +83,6 @@ struct norm_back { /* `grads`, per thread: gradients of gamma, then of beta; thr
 
 #include "batch.h"
 #include "tokenize.h"
-#include "sentence_graph.h"
 
 /* processor.h is compiled once for each kind of processor, with the vector extensions of GCC and Clang. */
 #if defined(__clang__)
@@ -159,10 +158,8 @@ int mpad_ready(int version) {
 /* The size of each structure of abi.h. */
 #define SIZE(name) {#name, sizeof(struct name)}
 const struct { const char *name; long size; } mpad_sizes[] = {
-    SIZE(inference_step), SIZE(inference_attention), SIZE(inference), SIZE(word_graph), SIZE(dropout), SIZE(gather),
-    SIZE(scatter), SIZE(sentence_graph), SIZE(corpus), SIZE(batch), SIZE(mean_weights), SIZE(words),
-    SIZE(graph), SIZE(round), SIZE(round_back), SIZE(batch_norm), SIZE(normed_round), SIZE(normed_round_back),
-    SIZE(readout_round), SIZE(readout), SIZE(readout_back),
+    SIZE(inference_step), SIZE(inference_attention), SIZE(inference), SIZE(graph), SIZE(dropout), SIZE(scatter), SIZE(corpus), SIZE(batch),
+    SIZE(words), SIZE(batch_norm), SIZE(round), SIZE(readout_round), SIZE(readout),
     {0, 0}};
 
 /* Infer graphs first .. last - 1, in chunks that fit into `scratch`, of at least one graph. */
@@ -192,13 +189,13 @@ static void transpose_part(void *data) {
     }
 }
 
-PARALLEL_ROWS(update, update, strips(args->rows), STRIP, args->rows)
+PARALLEL(update, update, strips(args->rows), STRIP, args->rows)
 static void run_update(const struct update *args, long threads) {
     parallel(transpose_part, args, 8 * args->rows * args->width, threads);
     parallel(update_part, args, 8 * args->rows * args->width, threads);
 }
 
-PARALLEL_REDUCE(update_back, update_back, strips(args->rows), STRIP, args->rows, args->grads, args->workspace)
+PARALLEL(update_back, update_back, strips(args->rows), STRIP, args->rows, OWN(args->grads, args->workspace))
 static void run_update_back(const struct update_back *args, long threads) {
     const long d = args->width, team = parallel(update_back_part, args, 8 * args->rows * args->width, threads);
     reduce_grads(args->grads, 7 * d * d + 5 * d, args->workspace, team);
@@ -216,18 +213,16 @@ static void groups_part(void *data, const long *size, long groups, long rows, lo
 }
 
 static void aggregate_words_part(void *data) {
-    const struct word_graph *args = ((struct shared *)data)->args;
+    const struct graph *args = ((struct shared *)data)->args;
     long first, last, row, low = 0, high = args->edges;
-    groups_part(data, args->size, args->graphs, args->words, &first, &last, &row);
+    groups_part(data, args->size, args->groups, args->rows, &first, &last, &row);
     while (low < high) { /* the first edge into these rows */
         long middle = (low + high) / 2;
         if (args->target[middle] < row) low = middle + 1;
         else high = middle;
     }
-    PICK(aggregate_words)(args, first, last, row, low);
+    PICK(aggregate_words)(args, first, last, row, low, 0, 0, 0);
 }
-
-static void run_aggregate_words(const struct word_graph *args, long threads) { parallel(aggregate_words_part, args, args->words * args->width, threads); }
 
 static void attention_part(void *data) {
     const struct attention *args = ((struct shared *)data)->args;
@@ -237,8 +232,10 @@ static void attention_part(void *data) {
 }
 
 static void run_attention(const struct attention *args, long threads) {
-    PICK(transpose)(args->a, args->width, args->width, 0, args->width, args->w_t);
-    parallel(attention_part, args, args->rows * args->width, threads);
+    const long d = args->width;
+    PICK(transpose)(args->a, d, d, 0, d, args->w_t);
+    if (args->dense) PICK(transpose)(args->dense, d, d, 0, d, args->w_t + d * d);
+    parallel(attention_part, args, args->rows * d, threads);
 }
 
 static void attention_back_part(void *data) {
@@ -253,38 +250,26 @@ static void run_attention_back(const struct attention_back *args, long threads) 
     reduce_grads(args->grads, d * d + 2 * d, args->workspace, team);
 }
 
-PARALLEL_ROWS(linear, linear, strips(args->rows), STRIP, args->rows)
+PARALLEL(linear, linear, strips(args->rows), STRIP, args->rows)
 static void run_linear(const struct linear *args, long threads) {
     PICK(transpose)(args->w, args->n_out, args->n_in, 0, args->n_out, args->w_t);
     parallel(linear_part, args, args->rows * args->n_in, threads);
 }
 
-PARALLEL_REDUCE(linear_back, linear_back, strips(args->rows), STRIP, args->rows, args->grads, args->workspace)
+PARALLEL(linear_back, linear_back, strips(args->rows), STRIP, args->rows, OWN(args->grads, args->workspace))
 static void run_linear_back(const struct linear_back *args, long threads) {
     const long team = parallel(linear_back_part, args, args->rows * args->n_in, threads);
     reduce_grads(args->grads, (args->n_in + 1) * args->n_out, args->workspace, team);
 }
 
-PARALLEL_ROWS(embed, dropout, args->n, 1, args->n)
+PARALLEL(embed, dropout, args->n, 1, args->n)
 void mpad_embed(const struct dropout *args, long threads) { parallel(embed_part, args, args->n * args->width, threads); }
 
-static void drop_part(void *data) {
-    const struct dropout *args = ((struct shared *)data)->args;
-    long first, last;
-    part(data, (args->n + 7) / 8, &first, &last);
-    PICK(drop)(args, args->x + first * 8, first, least(last * 8, args->n) - first * 8, args->y + first * 8);
-}
-
-void mpad_drop(const struct dropout *args, long threads) { parallel(drop_part, args, args->n, threads); }
-
-PARALLEL_ROWS(gather, gather, args->rows, 1, args->rows)
-void mpad_gather(const struct gather *args, long threads) { parallel(gather_part, args, args->rows * args->width, threads); }
-
-PARALLEL_ROWS(scatter, scatter, args->width / 16, 16, args->width)
+PARALLEL(scatter, scatter, args->width / 16, 16, args->width)
 void mpad_scatter(const struct scatter *args, long threads) { parallel(scatter_part, args, args->rows * args->width, threads); }
 
-PARALLEL_REDUCE(norm_moments, norm, args->rows, 1, args->rows, args->workspace, 2 * args->width)
-PARALLEL_ROWS(norm, norm, args->rows, 1, args->rows)
+PARALLEL(norm_moments, norm, args->rows, 1, args->rows, OWN(args->workspace, 2 * args->width))
+PARALLEL(norm, norm, args->rows, 1, args->rows)
 /* A bias `before` the norm, which x lacks, affects the running mean alone. */
 static void run_norm(const struct norm *args, long threads) {
     const long n = args->rows, d = args->width;
@@ -308,8 +293,8 @@ static void run_norm(const struct norm *args, long threads) {
     parallel(norm_part, args, n * d, threads);
 }
 
-PARALLEL_REDUCE(norm_back_sums, norm_back, args->rows, 1, args->rows, args->grads, 2 * args->width)
-PARALLEL_ROWS(norm_back, norm_back, args->rows, 1, args->rows)
+PARALLEL(norm_back_sums, norm_back, args->rows, 1, args->rows, OWN(args->grads, 2 * args->width))
+PARALLEL(norm_back, norm_back, args->rows, 1, args->rows)
 static void run_norm_back(const struct norm_back *args, long threads) {
     const long numbers = args->rows * args->width;
     reduce_grads(args->grads, 2 * args->width, 2 * args->width, parallel(norm_back_sums_part, args, numbers, threads));

@@ -2,16 +2,15 @@
  * the same forwards. */
 
 /* COMBINE, equations 5 and 6, of at most STRIP rows: `rzc` holds the pre-activations of R, Z and C, of C without what R
- * lets through, and becomes R, Z and C. sigma(x) = (1 + tanh(half x)) / 2, so half is 0.5, or 1 for halved
- * pre-activations. `out` may be `h`. */
+ * lets through, and becomes R, Z and C. `out` may be `h`. */
 static inline __attribute__((always_inline)) void NAME(gate)(const float *h, long h_row, float *rzc, const float *v, long v_row,
-                                                             float half, long rows, long d, float *out) {
+                                                             long rows, long d, float *out) {
     float reset[STRIP * WIDEST] __attribute__((aligned(64)));
     for (long row = 0; row < rows; row++)
         for (long c = 0; c < d; c += V) {
             vec *r = (vec *)(rzc + row * 3 * d + c), *z = (vec *)(rzc + row * 3 * d + d + c);
-            *r = NAME(tanh)(*r * half) * 0.5f + 0.5f;
-            *z = NAME(tanh)(*z * half) * 0.5f + 0.5f;
+            *r = NAME(tanh)(*r * 0.5f) * 0.5f + 0.5f; /* the logistic function */
+            *z = NAME(tanh)(*z * 0.5f) * 0.5f + 0.5f;
             *(vec *)(reset + row * d + c) = *r * *(const vec *)(h + row * h_row + c);
         }
     NAME(map)(reset, d, rows, d, v, v_row, d, 0, 1, rzc + 2 * d, 3 * d, TANH);
@@ -39,7 +38,7 @@ static void NAME(update)(const struct update *args, long first, long last) {
         }
         NAME(map)(m, m_row, n, d, w, panels ? 0 : 3 * d, 3 * d, args->bias, 0, rzc, 3 * d, PLAIN);
         NAME(map)(h, args->h_row, n, d, u, panels ? 0 : 2 * d, 2 * d, 0, 1, rzc, 3 * d, PLAIN);
-        NAME(gate)(h, args->h_row, rzc, v, panels ? 0 : d, args->half, n, d, args->out + at * d);
+        NAME(gate)(h, args->h_row, rzc, v, panels ? 0 : d, n, d, args->out + at * d);
     }
 }
 
@@ -127,25 +126,30 @@ static inline __attribute__((always_inline)) void NAME(weighted_sum)(
 }
 
 /* AGGREGATE's mean over graphs first .. last - 1, whose words begin at row `v` and whose edges at `e`; with `back`, its
- * backward, from the gradients x of means to the gradients y of what was sent. Edges stay within their graph. */
-static void NAME(aggregate_words)(const struct word_graph *args, long first, long last, long v, long e) {
+ * backward, from the gradients x of means to the gradients y of what was sent. Edges stay within their graph. With `words`, row
+ * r of x is row words[r] of a table, whose last row is the master's, and row r of y is row -1 - place[r], none if negative. */
+static void NAME(aggregate_words)(const struct graph *args, long first, long last, long v, long e, const int *words,
+                                  const float *master_sends, const long *place) {
     const long d = args->width, x_row = args->x_row, back = args->back;
     for (long g = first; g < last; g++) {
         const long begin = v, end = v + args->size[g], first_edge = e;
-        const float *master = args->master ? args->x + (args->words + g) * x_row : 0;
+        const float *master = !args->master ? 0 : words ? master_sends : args->x + (args->rows + g) * x_row;
         for (; v < end; v++) {
-            const long from = e;
+            const long from = e, row = place ? -1 - place[v] : v;
             while (e < args->edges && args->target[e] == v) e++;
-            NAME(weighted_sum)(args->x, x_row, 0, args->source + from, args->weight + from, back ? 0 : e - from, d, master,
-                               back ? args->word_weight[g] : args->master_weight[v], 1, args->bias, args->y + v * d);
+            if (row < 0) continue;
+            NAME(weighted_sum)(args->x, x_row, words, args->source + from, args->weight + from, back ? 0 : e - from, d, master,
+                               back ? args->word_weight[g] : args->master_weight[v], 1, args->bias, args->y + row * d);
         }
         for (long k = first_edge; back && k < e; k++) /* each row of y has its first term */
             for (long c = 0; c < d; c += V)
                 *(vec *)(args->y + args->source[k] * d + c) +=
                     args->weight[k] * *(const vec *)(args->x + args->target[k] * x_row + c);
+        const long row = place && master ? -1 - place[args->rows + g] : args->rows + g;
         if (master)
-            NAME(weighted_sum)(args->x + begin * x_row, x_row, 0, 0, back ? args->master_weight + begin : 0, end - begin, d,
-                               0, 0, back ? 1 : args->word_weight[g], args->bias, args->y + (args->words + g) * d);
+            NAME(weighted_sum)(words ? args->x : args->x + begin * x_row, x_row, words ? words + begin : 0, 0,
+                               back ? args->master_weight + begin : 0, end - begin, d, 0, 0, back ? 1 : args->word_weight[g],
+                               args->bias, args->y + row * d);
     }
 }
 
@@ -177,8 +181,8 @@ static void NAME(pool)(const float *h, long h_row, const float *score, long rows
     NAME(weighted_sum)(h, h_row, 0, 0, alpha, rows, width, 0, 0, 1, 0, to);
 }
 
-/* READOUT, equation 7: attention over the rows of each of groups first .. last - 1, which begin at `row`. `score` may be
- * `alpha`. */
+/* READOUT of one round, equation 7: attention over the rows of each of groups first .. last - 1, which begin at `row` [a dense
+ * layer with ReLU], in `to`, next to it the master rows. `score` may be `alpha`. */
 static void NAME(attention)(const struct attention *args, long first, long last, long row) {
     const long d = args->width;
     float own_y[STRIP * WIDEST] __attribute__((aligned(64)));
@@ -193,6 +197,14 @@ static void NAME(attention)(const struct attention *args, long first, long last,
     for (long g = first; g < last; row += args->size[g++])
         NAME(pool)(args->h + row * args->h_row, args->h_row, args->score + row, args->size[g], d, args->alpha + row,
                    args->pooled + g * d);
+    const float *u = args->pooled;
+    if (args->dense_b) {
+        NAME(map)(u + first * d, d, last - first, d, args->w_t + d * d, d % PANEL ? d : 0, d, args->dense_b, 0, args->mapped + first * d, d, RELU);
+        u = args->mapped;
+    }
+    copy_rows(args->to + first * args->to_row, args->to_row, u + first * d, d, last - first, d);
+    if (args->master)
+        copy_rows(args->to + first * args->to_row + d, args->to_row, args->h + (args->rows + first) * args->h_row, args->h_row, last - first, d);
 }
 
 /* Backward of tanh(H A + b) for a block of rows, first .. last - 1: adds to the gradients of H, A and b. */

@@ -21,13 +21,9 @@ void mpad_readout(const struct readout *args, long threads) {
     for (long t = 0; t < args->n; t++) {
         const struct readout_round *round = args->rounds + t;
         const struct round_readout_parts at = round_readout_parts(whole.rounds, t, words, groups, d);
-        float *to = whole.joined + t * each;
-        run_attention(&(struct attention){args->size, round->h, round->a, round->b, round->v, args->scratch, at.y, at.score, round->alpha,
-                                           at.pooled, round->h_row, words, groups, d, args->bounded}, threads);
-        if (round->dense)
-            run_linear(&(struct linear){at.pooled, round->dense, round->dense_b, args->scratch, at.mapped, d, groups, d, d, 1}, threads);
-        copy_rows(to, all, round->dense ? at.mapped : at.pooled, d, groups, d);
-        if (args->master) copy_rows(to + d, all, round->h + words * round->h_row, round->h_row, groups, d);
+        run_attention(&(struct attention){args->size, round->h, round->a, round->b, round->v, round->dense, round->dense_b, args->scratch,
+                                          at.y, at.score, round->alpha, at.pooled, at.mapped, whole.joined + t * each, round->h_row, all,
+                                          words, groups, d, args->bounded, args->master}, threads);
     }
     run_norm(&(struct norm){whole.joined, args->norm.gamma, args->norm.beta, 0, args->norm.running_mean, args->norm.running_var,
                              whole.moments, whole.moments + all, args->scratch, whole.normal, all, groups, all, 0, args->by_batch,
@@ -35,9 +31,9 @@ void mpad_readout(const struct readout *args, long threads) {
     run_linear(&(struct linear){whole.normal, args->dense, args->dense_b, args->scratch, args->out, all, groups, all, d, 1}, threads);
 }
 
-/* `grads`: weights and biases of the dense layer, gamma, beta; then per round [weights and biases of its dense layer,] A, its
- * bias, the context. */
-void mpad_readout_back(const struct readout_back *args, long threads) {
+/* `grads`: weights and biases of the dense layer, gamma, beta; then per round [weights and biases of its dense layer,] A[, its
+ * bias], the context. */
+void mpad_readout_back(const struct readout *args, long threads) {
     const long words = args->words, groups = args->groups, d = args->width, each = args->master ? 2 * d : d, all = args->n * each;
     const struct readout_parts whole = readout_parts(args->saved, groups, all);
     float *d_normal = args->scratch, *d_joined = d_normal + groups * all, *d_pooled = d_joined + groups * all;
@@ -60,7 +56,8 @@ void mpad_readout_back(const struct readout_back *args, long threads) {
         run_attention_back(&(struct attention_back){args->size, round->dense ? d_pooled : upstream, round->h, round->a, round->v, at.y, at.score,
                                                      round->alpha, round->d_h, workspace, round->dense ? d : all, round->h_row, words, groups, d,
                                                      args->bounded, d * (d + 2 + BLOCK)}, threads);
-        grads = copy_grads(grads, workspace, d * (d + 2));
+        grads = copy_grads(grads, workspace, round->b ? d * (d + 1) : d * d);
+        grads = copy_grads(grads, workspace + d * (d + 1), d);
         if (args->master) copy_rows(round->d_h + words * d, d, d_joined + t * each + d, all, groups, d);
     }
 }

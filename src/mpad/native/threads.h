@@ -43,21 +43,13 @@ static void reduce_grads(float *grads, long n, long workspace, long team) {
 static long strips(long rows) { return (rows + STRIP - 1) / STRIP; }
 static long least(long a, long b) { return a < b ? a : b; }
 
-/* Define name_part: run `name` on a thread's part of `pieces` pieces of `size` rows, `total` rows in all. */
-#define PARALLEL_ROWS(name, kind, pieces, size, total)                                                     \
+/* Define name_part: run `name` on a thread's part of `pieces` pieces of `size` rows, `total` rows in all; what follows are further
+ * arguments. */
+#define PARALLEL(name, kind, pieces, size, total, ...)                                                  \
     static void name##_part(void *data) {                                                               \
-        const struct kind *args = ((struct shared *)data)->args;                                            \
+        const struct kind *args = ((struct shared *)data)->args;                                        \
         long first, last;                                                                               \
         part(data, pieces, &first, &last);                                                              \
-        PICK(name)(args, first * size, least(last * size, total));                  \
+        PICK(name)(args, first * size, least(last * size, total), ##__VA_ARGS__);                       \
     }
-
-/* The same with a buffer of `workspace` numbers per thread. */
-#define PARALLEL_REDUCE(name, kind, pieces, size, total, grads, workspace)                                 \
-    static void name##_part(void *data) {                                                               \
-        const struct kind *args = ((struct shared *)data)->args;                                            \
-        long first, last;                                                                               \
-        part(data, pieces, &first, &last);                                                              \
-        PICK(name)(args, first * size, least(last * size, total),                   \
-                                         grads + this_thread(data) * (workspace));                           \
-    }
+#define OWN(buffers, n) (buffers) + this_thread(data) * (n) /* one of n numbers per thread */

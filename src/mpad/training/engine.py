@@ -484,7 +484,7 @@ class StepMemory:
         self._device = device
         self._accumulators = None
         if device.type == "cuda":
-            from mpad.kernels.cuda.accumulators import Accumulators
+            from mpad.kernels.cuda import Accumulators
 
             self._accumulators = Accumulators()
 

@@ -12,19 +12,9 @@ _BLOCK = 1024  # numbers of a program
 
 @kernel()
 def _adam(
-    x,
-    g,
-    m,
-    v,
-    rates,
-    steps,
-    active,
-    n,
-    BETA1: tl.constexpr,
-    BETA2: tl.constexpr,
-    EPS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    x, g, m, v, rates, steps, active, n,
+    BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     model, column = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if tl.load(active + model) > 0:
         inside = column < n

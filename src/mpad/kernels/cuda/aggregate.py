@@ -1,6 +1,6 @@
-"""D⁻¹ A x and its transpose: each row sums its incoming messages, in one pass, without atomics."""
+"""D⁻¹ A x and its transpose over a static batch: each row sums its incoming messages, in one pass, without atomics."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -8,11 +8,61 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mpad.kernels.cuda.graph import StaticWordGraph
-from mpad.kernels.cuda.kernel import kernel
-from mpad.kernels.cuda.tiles import strides, tile_of
+from mpad.kernels.cuda.kernel import kernel, strides, tile_of
+from mpad.kernels.static_batch import StaticBatch, StaticCorpus
+from mpad.model import segment_sum
 
 _ROWS = 32
+
+
+class StaticWordGraph(NamedTuple):
+    """Word graphs of a static batch, whose nodes point into the edges of the whole corpus; indices are int32."""
+
+    node: Tensor  # (models, words), node of the corpus, -1 for padding
+    owner: Tensor  # (models, words), graph
+    base: Tensor  # (models, graphs), first word
+    size: Tensor  # (models, graphs), words
+    incoming: Tensor  # (n_nodes + 1,), first edge into each node of the corpus
+    source: Tensor  # (n_edges,), node of the edge's graph
+    weight: Tensor  # (n_edges,)
+    outgoing: Tensor  # (n_nodes + 1,), the same edges by their source
+    target: Tensor  # (n_edges,)
+    weight_out: Tensor  # (n_edges,)
+    share: Tensor  # (n_nodes,), weight of the master in a word's mean
+    master: bool
+    renormalise: bool
+
+
+_EDGES = "incoming", "source", "weight", "outgoing", "target", "weight_out", "share"
+
+
+def word_graph(batch: StaticBatch, master: bool, mean: bool) -> StaticWordGraph:
+    """Return the word graphs of a static batch."""
+    edges = dict(zip(_EDGES, _corpus_edges(batch.corpus, master, mean), strict=True))
+    places = batch.node, batch.owner_in_model, batch.base, batch.size_in_model
+    return StaticWordGraph(*places, **edges, master=master, renormalise=mean)
+
+
+def _corpus_edges(corpus: StaticCorpus, master: bool, mean: bool) -> tuple[Tensor, ...]:
+    """Return the edges of a corpus by target and by source, divided by in-degrees; computed once per corpus."""
+    if (master, mean) not in corpus.edges:
+        of, n = corpus.tensors, len(corpus.words)
+        begin = torch.repeat_interleave(of.first_node, of.n_edges)  # the first node of each edge's graph
+        source, target, weight = of.source + begin, of.target + begin, of.weight
+        share = weight.new_ones(n)
+        if mean:
+            degree = segment_sum(weight, target, n)
+            share = 1.0 / (degree + 1.0) if master else 1.0 / degree.clamp(min=torch.finfo(weight.dtype).tiny)
+            weight = weight * share[target]
+        order = torch.argsort(source, stable=True)
+        incoming = _starts(target, n), of.source.int(), weight
+        corpus.edges[master, mean] = *incoming, _starts(source, n), of.target[order].int(), weight[order], share
+    return corpus.edges[master, mean]
+
+
+def _starts(index: Tensor, n: int) -> Tensor:
+    counts = torch.bincount(index, minlength=n)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
 
 
 @triton.jit

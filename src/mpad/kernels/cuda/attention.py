@@ -8,11 +8,10 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mpad.kernels.cuda.accumulators import zeros
+from mpad.kernels.cuda import zeros
 from mpad.kernels.cuda.gate import WIDEST, precision, product, product_back, tanh, weight
-from mpad.kernels.cuda.kernel import kernel
+from mpad.kernels.cuda.kernel import grid_of_rows, kernel, matrix, per_model, strides, tile_of
 from mpad.kernels.cuda.linear import weight_gradient
-from mpad.kernels.cuda.tiles import grid_of_rows, matrix, per_model, strides, tile_of
 
 _ROWS = 32
 

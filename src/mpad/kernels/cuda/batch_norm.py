@@ -8,9 +8,8 @@ import triton.language as tl
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from mpad.kernels.cuda.accumulators import zeros
-from mpad.kernels.cuda.kernel import kernel
-from mpad.kernels.cuda.tiles import grid_of_rows, per_model, tile_of
+from mpad.kernels.cuda import zeros
+from mpad.kernels.cuda.kernel import grid_of_rows, kernel, per_model, tile_of
 
 _ROWS = 32
 
@@ -110,20 +109,9 @@ def _gradient_sums(
 
 @kernel()
 def _gradient(
-    g,
-    x,
-    y,
-    mask,
-    saved,
-    sums,
-    weight,
-    d_x,
-    rows,
-    RELU: tl.constexpr,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+    g, x, y, mask, saved, sums, weight, d_x, rows,
+    RELU: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     model, row = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     inside = (row < rows)[:, None] & (column < D)[None, :]

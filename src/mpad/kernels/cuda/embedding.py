@@ -9,9 +9,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from mpad.dropout import ALL_BITS, SECOND, Dropout
-from mpad.kernels.cuda.kernel import kernel
+from mpad.kernels.cuda.kernel import kernel, tile_of
 from mpad.kernels.cuda.linear import linear
-from mpad.kernels.cuda.tiles import tile_of
 
 _ROWS = 8
 
@@ -31,6 +30,15 @@ class DropoutState(NamedTuple):
             return cls(None, None, None, dropout.layer)
         counter = dropout.next_counter()
         return cls(counter.seeds, counter.steps, dropout.threshold.view(-1), dropout.layer)
+
+    def tensors(self, instead: Tensor) -> tuple[Tensor, ...]:
+        """Return the tensors, or `instead` without dropout."""
+        return tuple(instead if part is None else part for part in self[:3])
+
+    @property
+    def key(self) -> int:
+        """The layer's part of the key."""
+        return (self.layer * SECOND) & ALL_BITS
 
 
 class WordRows(NamedTuple):
@@ -131,7 +139,7 @@ class _Embedding(torch.autograd.Function):
         models, n = words.node.shape
         out = table.new_empty(models, n + words.masters, table.shape[-1])
         ctx.words, ctx.shape = words, table.shape
-        _embed[_grid(out)](table, *_table(table, words), out, *_mask(words.node, state), n, *_size(out, state))
+        _embed[_grid(out)](table, *_table(table, words), out, *state.tensors(words.node), n, *_size(out, state))
         return out
 
     @staticmethod
@@ -141,7 +149,7 @@ class _Embedding(torch.autograd.Function):
             return None, None
         g, words, state = gradients[0].contiguous(), ctx.words, ctx.words.dropout
         d_table, n = g.new_zeros(ctx.shape), words.node.shape[1]
-        _embed_backward[_grid(g)](g, d_table, *_table(d_table, words), *_mask(words.node, state), n, *_size(g, state))
+        _embed_backward[_grid(g)](g, d_table, *_table(d_table, words), *state.tensors(words.node), n, *_size(g, state))
         return d_table, None
 
 
@@ -150,20 +158,11 @@ def _grid(x: Tensor) -> tuple[int, int]:
 
 
 def _size(x: Tensor, state: DropoutState) -> tuple[Any, ...]:
-    return x.shape[1], _layer(state), state.seeds is not None, *tile_of(x.shape[2], _ROWS)
+    return x.shape[1], state.key, state.seeds is not None, *tile_of(x.shape[2], _ROWS)
 
 
 def _table(table: Tensor, words: WordRows) -> tuple[int, Tensor, Tensor | None]:
     return table.stride(0) if table.ndim == 3 else 0, words.words, words.node
-
-
-def _mask(instead: Tensor, state: DropoutState) -> tuple[Any, ...]:
-    return tuple(instead if part is None else part for part in state[:3])
-
-
-def _layer(state: DropoutState) -> int:
-    """Return the layer's part of the key."""
-    return (state.layer * SECOND) & ALL_BITS
 
 
 def dropout(x: Tensor, module: Dropout) -> Tensor:
@@ -189,5 +188,5 @@ def _dropped(x: Tensor, state: DropoutState) -> Tensor:
     x, out = x.contiguous(), torch.empty(x.shape, dtype=x.dtype, device=x.device)
     models = len(state.seeds)
     n = x.numel() // models
-    _dropout[(triton.cdiv(n, 1024), models)](x, out, *_mask(x, state), n, _layer(state), 1024)
+    _dropout[(triton.cdiv(n, 1024), models)](x, out, *state.tensors(x), n, state.key, 1024)
     return out

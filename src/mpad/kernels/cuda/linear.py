@@ -8,9 +8,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mpad.kernels.cuda.accumulators import zeros
-from mpad.kernels.cuda.kernel import kernel
-from mpad.kernels.cuda.tiles import strides
+from mpad.kernels.cuda import zeros
+from mpad.kernels.cuda.kernel import kernel, strides
 
 _NARROW, _WIDE = (64, 64, 4), (128, 32, 8)  # columns of a tile on either side, rows read at a time, warps
 _PROGRAMS = 264  # two for each multiprocessor of a large GPU

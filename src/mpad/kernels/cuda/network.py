@@ -10,25 +10,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mpad.kernels.cuda.aggregate import aggregate
+from mpad.kernels.cpu import attention_weights
+from mpad.kernels.cuda.aggregate import StaticWordGraph, aggregate, word_graph
 from mpad.kernels.cuda.attention import attention
 from mpad.kernels.cuda.batch_norm import batch_norm
 from mpad.kernels.cuda.embedding import DropoutState, WordRows, dropout
-from mpad.kernels.cuda.gate import gated_update
-from mpad.kernels.cuda.graph import StaticWordGraph, word_graph
+from mpad.kernels.cuda.gate import UpdateWeights, gated_update
 from mpad.kernels.cuda.linear import linear
-from mpad.kernels.cuda.message_round import message_round
 from mpad.kernels.static_batch import StaticBatch
-from mpad.kernels.weights import UpdateWeights, attention_weights, attentions, gate_weights
 from mpad.model import (
     MPAD,
+    Attention,
     BatchNorm,
     GraphEncoder,
     MessagePassing,
     Readout,
     SentenceGraph,
-    segment_softmax,
-    segment_sum,
 )
 from mpad.network import Output
 
@@ -46,12 +43,12 @@ class _Level(NamedTuple):
 
 def forward(network: MPAD, batch: StaticBatch) -> Output:
     """Classify a static batch: logits (models, documents, classes)."""
-    config, padding = network.config, batch.padding
+    config = network.config
     row_mask = None
     if config.mlp_norm:
-        row_mask = torch.cat([padding.words, padding.graphs], dim=1) if config.master_node else padding.words
+        row_mask = torch.cat([batch.word_mask, batch.graph_mask], dim=1) if config.master_node else batch.word_mask
     graph = word_graph(batch, config.master_node, config.renormalise)
-    words = _Level(graph, batch.owner_in_model, batch.base, batch.size_in_model, padding.graphs, row_mask)
+    words = _Level(graph, batch.owner_in_model, batch.base, batch.size_in_model, batch.graph_mask, row_mask)
     table = network.vectors if batch.rows is None else batch.rows
     masters = batch.base.shape[1] if config.master_node else 0
     rows = WordRows(table, batch.corpus.words, batch.node, masters, DropoutState.of(network.input_dropout))
@@ -60,8 +57,8 @@ def forward(network: MPAD, batch: StaticBatch) -> Output:
     if network.sentences is not None:
         over = SentenceGraph(batch.graph_owner, batch.graph_count, config.variant == "path", config.renormalise)
         runs = batch.document_of_graph, batch.first_graph, batch.n_graphs_of_document
-        row_mask = padding.graphs if config.mlp_norm else None
-        x, sentence_attention = _encode(network.sentences, x, _Level(over, *runs, padding.documents, row_mask))
+        row_mask = batch.graph_mask if config.mlp_norm else None
+        x, sentence_attention = _encode(network.sentences, x, _Level(over, *runs, batch.document_mask, row_mask))
     logits = linear(dropout(x, network.dropout), network.classes.weight, network.classes.bias)
     return Output(logits, x, word_attention, sentence_attention)
 
@@ -91,20 +88,20 @@ def _round(module: MessagePassing, h: Tensor | WordRows, level: _Level) -> Tenso
         state, x = linear(x, module.before2.weight, module.before2.bias), None
     state = _rows(state)
     x = linear(state, module.mlp1.weight) if x is None else x
-    graph, last = level.graph, (module.mlp2.weight, module.mlp2.bias)
-    on_words, normed = isinstance(graph, StaticWordGraph), isinstance(module.mlp_norm, BatchNorm)
-    if on_words and module.gate is not None and module.before1 is None and not normed and module.relu:
-        update = UpdateWeights(*last, *gate_weights(module.gate))
-        return message_round(x, state, graph, module.mlp1.bias, update)  # type: ignore[arg-type]
+    graph = level.graph
     if isinstance(graph, StaticWordGraph):
+        normed = isinstance(module.mlp_norm, BatchNorm)
+        if module.gate is not None and module.before1 is None and not normed and module.relu:
+            update = UpdateWeights.of(module.gate, module.mlp2)
+            return gated_update(state, x, update, True, graph, module.mlp1.bias)
         received = aggregate(x, graph)
     else:
         received = graph.aggregate(x.flatten(0, 1)).view(x.shape)
     inbox = _bias_norm_relu(received, module.mlp1.bias, module.mlp_norm, level.row_mask)
     if module.gate is None:
-        m = linear(inbox, *last)
+        m = linear(inbox, module.mlp2.weight, module.mlp2.bias)
         return F.relu(m) if module.relu else m
-    return gated_update(state, inbox, UpdateWeights(*last, *gate_weights(module.gate)), module.relu)
+    return gated_update(state, inbox, UpdateWeights.of(module.gate, module.mlp2), module.relu)
 
 
 def _rows(h: Tensor | None) -> Tensor:
@@ -129,8 +126,9 @@ def _by_running_averages(x: Tensor, norm: BatchNorm) -> Tensor:
 
 def _readout(module: Readout, states: list[Tensor], level: _Level) -> tuple[Tensor, Tensor]:
     n, parts, alphas = level.owner.shape[1], [], []
-    for own, weights, h in zip(attentions(module), attention_weights(module), states, strict=True):
-        align, bias, context, dense, dense_bias = weights
+    for own, h in zip(module.attention, states, strict=True):
+        assert isinstance(own, Attention)
+        dense, dense_bias, align, bias, context = attention_weights(own)
         assert align is not None and context is not None
         rows, masters = h.split((n, h.shape[1] - n), dim=1)
         if module.skip or not masters.shape[1]:
@@ -153,12 +151,8 @@ def _attention_with_masters(
     h: Tensor, level: _Level, align: Tensor, bias: Tensor | None, context: Tensor, bounded: bool
 ) -> tuple[Tensor, Tensor]:
     """Attend over words and master alike: the ablation without the master's skip connection."""
-    models, groups = level.base.shape
-    first = torch.arange(models, device=h.device)[:, None] * groups
-    own = torch.arange(groups, device=h.device).expand(models, -1)
-    owner = (torch.cat([level.owner, own], dim=1) + first).flatten().long()
-    score = linear(torch.tanh(linear(h, align, bias)), context).flatten()
-    alpha = segment_softmax(torch.tanh(score) if bounded else score, owner, models * groups)
-    alpha = alpha * level.mask.flatten()[owner]
-    u = segment_sum(h.flatten(0, 1) * alpha[:, None], owner, models * groups)
-    return u.view(models, groups, -1), alpha.detach()
+    graph, word = (torch.arange(x.shape[1], device=h.device, dtype=x.dtype) for x in (level.base, level.owner))
+    place = torch.cat([word + level.owner, level.base + level.size + graph], dim=1).long()  # masters behind their words
+    rows = h.gather(1, place.argsort(dim=1)[..., None].expand_as(h))
+    u, alpha = attention(rows, level.base + graph, level.size + 1, align, bias, context, bounded)
+    return u * level.mask, alpha.view(len(h), -1).gather(1, place)
