@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks import results
 from mpad import cross_validate, load_dataset
-from mpad.estimator.text_classifier import TextClassifier
+from mpad.estimator.classifier import TextClassifier
 from mpad.paper.datasets.catalogue import CATALOGUE
 from mpad.paper.experiments import paper
 from mpad.paper.experiments.protocol import make_cell, make_estimator

@@ -11,8 +11,7 @@ from mpad.data.readers import Files, choose_columns
 from mpad.errors import InputError
 
 if TYPE_CHECKING:
-    from mpad.estimator.classifier import MPADClassifier
-    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.classifier import MPADClassifier, TextClassifier
 
 _LARGE = 1 << 30  # bytes
 

@@ -21,9 +21,8 @@ from mpad.data.inspection import no_words
 from mpad.data.labels import Labels
 from mpad.data.streams import Columns, Piece, list_pieces
 from mpad.errors import InputError
-from mpad.estimator.classifier import MPADClassifier, calibrate, linear_vectors
+from mpad.estimator.classifier import MPADClassifier, calibrate, linear_vectors, model_of_words
 from mpad.estimator.held_out_scores import score_held_out
-from mpad.estimator.text_classifier import model_of_words
 from mpad.estimator.training_card import TrainingSummary, training_card
 from mpad.files.cache import make_private
 from mpad.graph.packed import PackedGraphs, take_documents

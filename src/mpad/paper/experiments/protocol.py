@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpad.errors import InputError
-from mpad.estimator.text_classifier import TextClassifier
+from mpad.estimator.classifier import TextClassifier
 from mpad.paper import zoo
 from mpad.paper.baselines.base import PlainClassifier
 from mpad.paper.datasets.catalogue import CATALOGUE, FOLDS

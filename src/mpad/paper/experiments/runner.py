@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpad.environment import precision
-from mpad.estimator.text_classifier import TextClassifier
+from mpad.estimator.classifier import TextClassifier
 from mpad.evaluate.cross_validation import cross_validate_in_turn
 from mpad.paper.baselines.tfidf_svm import tfidf_svm_config
 from mpad.paper.datasets import load_dataset
