@@ -12,7 +12,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,7 +51,7 @@ from mpad.text.distilled import vector_sources
 from mpad.text.tokenizer import AUTO, Tokenizer, as_tokenizer
 from mpad.text.vectors import WordVectors, make_vectors, random_rows, random_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
-from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
+from mpad.training.checkpoint import Checkpoint, fingerprint
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
@@ -160,57 +159,47 @@ class TextClassifier(_Estimator, ABC):
         self
 
         """
-        earlier = self._earlier_model()
         read = check_fit_input(self, X, y, sample_weight, validation)
-        if refit and not read.has_validation:
+        if refit and read.split.held_out is None:
             raise InputError("refit trains again with the validation documents; pass some as validation")
         if checkpoint is not None and self._members > 1:
             raise InputError("a checkpoint is of one network; with several members, fit without one")
-        saved = None if checkpoint is None else open_checkpoint(Path(checkpoint), resume)
-        seed = as_seed(self.random_state) if saved is None else saved.seed
-        model, packed = untrained_model(self, read.texts, read.labels, seed, read.n_training)
-        data = TrainingData(
-            packed, to_device(packed, find_device(self.device)), read.targets, read.weights, read.groups
-        )
-        tasks = make_tasks(self, model, data, Split(read.training, read.held_out), seed, earlier, read.unseen)
-        kept = None
-        if checkpoint is not None:
-            key = checkpoint_key(self._json_params(), model, data, tasks[0])
-            kept = Checkpoint(Path(checkpoint), key, seed, saved)
-        with self._watching(sink) as watching:
-            histories = train(tasks, watching, keep_interrupted, kept)
-        interrupted = len(histories) < self._members or any(history.interrupted for history in histories)
-        tasks = tasks[: len(histories)]
-        whole, fitted = self._complete(model, data, tasks, seed, train_on_held=not read.has_validation)
-        logits = held_out_logits(model, tasks, data)[2] if fitted.logits is None else fitted.logits
-        refit = refit and not interrupted
-        if refit:
-            whole = self._train_on_everything(model, fitted, data, histories, seed, sink)
-        self._remember(whole, fitted, histories)
-        self.interrupted_ |= interrupted
-        self._score(read, tasks, logits, histories, refit)
-        if self._shows(sink):
+        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), resume)
+        shown = sink is None and wants_bar(self.verbose)
+        self._fit(read, None if shown else sink or silent, kept, refit, keep_interrupted)
+        if shown:
             lines = [*closing_lines(self), "next: predict(texts), explain(text).show(), save(folder)"]
             sys.stderr.write("".join(f"{line}\n" for line in lines))
         return self
 
-    def _train_on_everything(
-        self,
-        model: Pipeline,
-        fitted: HeldOutFit,
-        data: "TrainingData",
-        histories: Sequence[History],
-        seed: int,
-        sink: Sink | None,
-    ) -> Pipeline:
-        """Train again on all documents, for as many epochs as were kept before."""
-        everything = make_tasks(
-            self, model, data, Split(np.arange(len(data.targets)), _NO_ROWS), seed, self._earlier_model()
-        )
-        shown = self._shows(sink)
-        with self.progress_bar(show_accuracy=False) if shown else nullcontext(silent) as watching:
-            train([as_long(*one) for one in zip(everything, histories, strict=True)], watching)
-        return self._refit(model, fitted, data, everything, seed)
+    def _fit(
+        self, read: "FitInput", sink: Sink | None, checkpoint: Checkpoint | None, refit: bool, keep_interrupted: bool
+    ) -> None:
+        """Train, complete and score the model; without a sink, show progress bars."""
+        saved_seed = None if checkpoint is None else checkpoint.seed
+        seed = as_seed(self.random_state) if saved_seed is None else saved_seed
+        model, packed = untrained_model(self, read.texts, read.labels, seed, len(read.split.training))
+        corpus = to_device(packed, find_device(self.device))
+        data = TrainingData(packed, corpus, read.targets, read.weights, read.groups)
+        tasks = make_tasks(self, model, data, read.split, seed, first=model.network)
+        if checkpoint is not None:
+            checkpoint.belong_to(checkpoint_key(self._json_params(), model, data, tasks[0]), seed)
+        with self.progress_bar() if sink is None else nullcontext(sink) as watching:
+            histories = train(tasks, watching, keep_interrupted, checkpoint)
+        tasks = tasks[: len(histories)]
+        whole, fitted = self._complete(model, data, tasks, seed, train_on_held=read.split.held_out is None)
+        logits = held_out_logits(model, tasks, data)[2] if fitted.logits is None else fitted.logits
+        interrupted = len(histories) < self._members or any(history.interrupted for history in histories)
+        refit = refit and not interrupted
+        if refit:
+            split = Split(np.arange(len(data.targets)), _NO_ROWS)
+            everything = make_tasks(self, model, data, split, seed)
+            with self.progress_bar(show_accuracy=False) if sink is None else nullcontext(silent) as watching:
+                train([as_long(*one) for one in zip(everything, histories, strict=True)], watching)
+            whole = self._refit(model, fitted, data, everything, seed)
+        self._remember(whole, fitted, histories)
+        self.interrupted_ = interrupted
+        self._score(read, tasks, logits, histories, refit)
 
     def _score(
         self,
@@ -228,17 +217,11 @@ class TextClassifier(_Estimator, ABC):
         self.held_out_ = score_held_out(self.labels_, logits, truth, baseline, groups)
         if baseline is not None:
             self.held_out_accuracy_[BASELINE] = float((baseline == truth).mean())
+        given = read.split.training
         trained = np.arange(len(read.texts)) if refit else np.unique(np.concatenate([rows for rows, _ in splits]))
         self.trained_on_ = np.union1d(read.seen, checksums([read.texts[row] for row in trained]))
-        self.card_ = training_card(self, len(read.texts) if refit else read.n_training, len(scored), histories)
-        first = read.training
-        self.summary_ = TrainingSummary.of(read.labels, read.targets[first], read.groups[first])
-
-    def _shows(self, sink: Sink | None) -> bool:
-        return sink is None and wants_bar(self.verbose)
-
-    def _watching(self, sink: Sink | None) -> AbstractContextManager[Sink]:
-        return self.progress_bar() if self._shows(sink) else nullcontext(sink or silent)
+        self.card_ = training_card(self, len(read.texts) if refit else len(given), len(scored), histories)
+        self.summary_ = TrainingSummary.of(read.labels, read.targets[given], read.groups[given])
 
     def progress_bar(self, show_accuracy: bool | None = None) -> AbstractContextManager[Sink]:
         """Show the training that `fit` is about to begin; the loss only, if the network is one part of the model."""
@@ -465,41 +448,25 @@ class TextClassifier(_Estimator, ABC):
 # ── The input of `fit` ──
 
 
-@dataclass(frozen=True)
-class FitInput:
+class Split(NamedTuple):
+    """Rows of a corpus: how each document is used."""
+
+    training: Rows
+    held_out: Rows | None  # None: a part of those to train on
+    watched: Rows | None = None  # their accuracy is reported after every epoch
+    unseen: NDArray[np.bool_] | None = None  # (documents,), the only ones to hold out; None: all
+
+
+class FitInput(NamedTuple):
     """Checked input of `fit`: documents to train on, then the user's validation documents."""
 
     texts: list[str]
     labels: Labels
     targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
     weights: NDArray[np.float32]  # (documents,)
-    n_training: int
+    groups: Rows  # (documents,), the same for equal texts, which no split separates
+    split: Split
     seen: Checksums  # of the texts that an earlier fit was trained on
-
-    @property
-    def has_validation(self) -> bool:
-        """True if the user passed validation documents."""
-        return self.n_training < len(self.texts)
-
-    @property
-    def training(self) -> Rows:
-        """Documents to train on, of which a part is held out unless the user passed validation documents."""
-        return np.arange(self.n_training)
-
-    @property
-    def held_out(self) -> Rows | None:
-        """The user's validation documents."""
-        return np.arange(self.n_training, len(self.texts)) if self.has_validation else None
-
-    @cached_property
-    def groups(self) -> Rows:
-        """Equal texts have one number; no split separates them."""
-        return text_groups(self.texts)
-
-    @property
-    def unseen(self) -> NDArray[np.bool_]:
-        """Documents that an earlier fit was not trained on; a score on others would be too high."""
-        return ~np.isin(checksums(self.texts), self.seen)
 
 
 def check_fit_input(
@@ -517,13 +484,16 @@ def check_fit_input(
     warn_of_labels(labels, y)
     targets = labels.encode(y)
     weights = labels.weights(estimator.class_weight, targets) * as_weights(sample_weight, len(texts))
-    n, checked, truth = len(texts), *(([], targets[:0]) if validation is None else as_validation(validation, labels))
+    checked, truth = ([], targets[:0]) if validation is None else as_validation(validation, labels)
     weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
+    training, everything = np.arange(len(texts)), [*texts, *checked]
+    held_out, groups = np.arange(len(texts), len(everything)) if checked else None, text_groups(everything)
+    if held_out is not None:
+        warn_of_leak(everything, groups, held_out)
     seen = np.zeros(0, np.uint32) if earlier is None else estimator.trained_on_
-    read = FitInput([*texts, *checked], labels, np.concatenate([targets, truth]), weights, n, seen)
-    if read.held_out is not None:
-        warn_of_leak(read.texts, read.groups, read.held_out)
-    return read
+    # A score on documents that an earlier fit was trained on would be too high.
+    split = Split(training, held_out, unseen=None if earlier is None else ~np.isin(checksums(texts), seen))
+    return FitInput(everything, labels, np.concatenate([targets, truth]), weights, groups, split, seen)
 
 
 def same_classes(model: Pipeline, y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
@@ -650,32 +620,25 @@ class TrainingData:
     groups: Rows | None = None  # (documents,), the same for equal texts, which no split separates
 
 
-class Split(NamedTuple):
-    """Rows to train on, to hold out (None: a part of those to train on), and to report accuracy on every epoch."""
-
-    training: Rows
-    held_out: Rows | None
-    watched: Rows | None = None
-
-
 def make_tasks(
     estimator: TextClassifier,
     model: Pipeline,
     data: TrainingData,
     split: Split,
     seed: int,
-    earlier: Pipeline | None = None,
-    unseen: NDArray[np.bool_] | None = None,
+    first: Network | None = None,
 ) -> list[Task]:
     """Return a task per member. Every member has its own weights, order of documents, dropout and held-out part.
 
-    Networks start from the weights of the model `earlier`, if given, and only `unseen` documents are held out.
+    `first` is an untrained network of this seed for the first member, where there is one already. With `warm_start`,
+    networks start from the fitted weights.
     """
     n_rows, width = model.network.vectors.shape
-    device, tasks = data.corpus.device, []
+    earlier, device, tasks = estimator._earlier_model(), data.corpus.device, []
     vectors = model.network.vectors.detach().to(device)
-    for own in _seeds(seed, estimator._members):
-        network = untrained_network(estimator, len(model.labels), n_rows, width, own).to(device)
+    for number, own in enumerate(_seeds(seed, estimator._members)):
+        network = None if number else first
+        network = (network or untrained_network(estimator, len(model.labels), n_rows, width, own)).to(device)
         if estimator._learns_vectors:  # each member starts from its own random rows
             vectors = torch.from_numpy(random_rows(n_rows, width, own)).to(device)
         network.set_vectors(vectors)
@@ -683,9 +646,9 @@ def make_tasks(
             copy_weights(network, model.vocabulary, earlier)
         training, held = split.training, split.held_out
         if held is None:
-            among, fraction = None if unseen is None else unseen[training], estimator.validation_fraction
+            among = None if split.unseen is None else split.unseen[training]
             groups = None if data.groups is None else data.groups[training]
-            parts = hold_out(data.targets[training], fraction, own, among, groups)
+            parts = hold_out(data.targets[training], estimator.validation_fraction, own, among, groups)
             training, held = (split.training[part] for part in parts)
         watched = None if split.watched is None else make_examples(data.corpus, split.watched, data.targets)
         checked = make_examples(data.corpus, held, data.targets) if len(held) else None

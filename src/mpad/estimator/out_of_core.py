@@ -32,7 +32,7 @@ from mpad.linear.fit import SVM, LinearData
 from mpad.linear.sgd import MOST_PAIRS, StreamedSVM, join_streamed
 from mpad.network import find_device, to_device
 from mpad.text.tokenizer import Tokenizer, as_tokenizer
-from mpad.training.checkpoint import Checkpoint, fingerprint, open_checkpoint
+from mpad.training.checkpoint import Checkpoint, fingerprint
 from mpad.training.loop import Lesson, train_stream
 from mpad.training.processes import Processes, join_processes
 from mpad.training.progress import Sink, silent, wants_bar, with_bar
@@ -66,8 +66,9 @@ def fit_stream(
         raise InputError("several members are trained on documents in memory alone; stream with members=1")
     if estimator._transformer is not None:
         raise InputError("a transformer reads documents in memory alone; stream with features='words'")
-    saved = None if checkpoint is None else open_checkpoint(Path(checkpoint), resume)
-    seed = as_seed(estimator.random_state) if saved is None else saved.seed
+    kept = None if checkpoint is None else Checkpoint(Path(checkpoint), resume)
+    saved_seed = None if kept is None else kept.seed
+    seed = as_seed(estimator.random_state) if saved_seed is None else saved_seed
     device = find_device(estimator.device)
     make_private(options.cache)
     with join_processes(device) as processes:
@@ -95,13 +96,12 @@ def fit_stream(
         held = corpus.held_out_documents()
         sample, words = bounded(_SAMPLE, 2 * _WORDS), model.vocabulary.words
         known, linear = fit.linear(corpus, labels, words, sample)
-        kept = None
-        if checkpoint is not None:
+        if kept is not None:
             key = fingerprint(
                 [__version__, estimator._json_params(), lanes, options.epoch_documents, reading.digest()],
                 {"documents": np.array([shard.documents for shard in shards])},
             )
-            kept = Checkpoint(Path(checkpoint), key, seed, saved)
+            kept.belong_to(key, seed)
         weights = _class_weights(estimator.class_weight, labels, counts)
         with estimator.progress_bar() if shown else nullcontext(sink or silent) as watching:
             task, lessons = fit.lessons(model, corpus, held, weights)
