@@ -5,7 +5,7 @@ import numpy as np
 
 from mpad.files.cache import cache_folder, make_private
 from mpad.files.row_cache import RowCache
-from mpad.training.stream_options import StreamOptions
+from mpad.training.stream import StreamOptions
 
 
 def mode(path):

@@ -55,7 +55,7 @@ from mpad.training.checkpoint import Checkpoint, fingerprint
 from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
-from mpad.training.stream_options import StreamOptions
+from mpad.training.stream import StreamOptions
 from mpad.training.task import Examples, Task, make_examples
 
 Rows = NDArray[np.int64]

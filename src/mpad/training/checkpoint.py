@@ -25,7 +25,7 @@ from mpad.files.safe_json import parse_json
 from mpad.files.settings import as_settings
 from mpad.training.engine import Engine
 from mpad.training.progress import EpochReport
-from mpad.training.stopping import BestWeights, EarlyStopping
+from mpad.training.task import BestWeights, EarlyStopping
 
 _FORMAT = 2  # 1: other names of the engine's tensors
 _KEY = "mpad_checkpoint"  # of the file's metadata

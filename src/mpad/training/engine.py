@@ -134,11 +134,10 @@ class Engine:
         self._batches = self._source or DynamicBatches(tasks[0].examples.corpus)
         checks = [task.examples if task.validation is None else task.validation for task in tasks]
         watched = [task.watched for task in tasks if task.watched is not None]
-        self._held = [self._hold(part) for part in ([checks, watched] if watched else [checks])]
-
-    def _hold(self, examples: Sequence[Examples]) -> HeldOut:
-        source = self._source or DynamicBatches(examples[0].corpus)
-        return HeldOut(source, examples, self._check, self._pool, self._processes)
+        self._held = [
+            HeldOut(self._source or DynamicBatches(part[0].corpus), part, self._check, self._pool, self._processes)
+            for part in ([checks, watched] if watched else [checks])
+        ]
 
     def fits(self, task: Task) -> bool:
         """Return whether another network can use this engine's tensors and recordings."""
@@ -178,11 +177,6 @@ class Engine:
         slots = self._tasks[0].config.batch_size + 1 if self._source is not None else None  # a last batch of one joins
         self.prepared.append(self._batches.steps(table(documents, slots), self.train_step.recordings))
 
-    def start(self) -> None:
-        """Start an epoch: train on each model's batches, then evaluate; a GPU runs asynchronously."""
-        self.pass_over()
-        self.evaluate()
-
     def evaluate(self) -> None:
         """Evaluate the held-out documents."""
         self.network.eval()
@@ -196,20 +190,18 @@ class Engine:
         self._training = Targets([examples])
         self._batches = DynamicBatches(examples.corpus)
         self.prepare([batches])
-        self.network.train()
-        for (given, shape), before in zip(self.prepared.pop(0), rows_before, strict=True):
-            self._counter.rows_before = before
-            self.train_step(given, shape)
+        self.pass_over(rows_before)
 
-    def pass_over(self) -> None:
-        """Train on each model's batches, once."""
+    def pass_over(self, rows_before: Sequence[int] | None = None) -> None:
+        """Train on the batches that `prepare` has cut, once; a GPU runs asynchronously."""
         self.network.train()
         steps = self.prepared.pop(0)
         if self._pool is not None:
             new = [step for step in steps if step[1] not in self.train_step.recordings]
             for given, shape in largest_first(new):
                 self.train_step.record(given, shape)
-        for given, shape in steps:
+        for (given, shape), before in zip(steps, rows_before or [0] * len(steps), strict=True):
+            self._counter.rows_before = before
             self.train_step(given, shape)
 
     def finish(self, documents: int | None = None) -> list[Result]:

@@ -15,8 +15,8 @@ from mpad.training.checkpoint import Checkpoint
 from mpad.training.engine import Engine, find_engine
 from mpad.training.processes import ALONE, Processes
 from mpad.training.progress import EpochReport, Sink, silent
-from mpad.training.stopping import BestWeights, EarlyStopping
-from mpad.training.task import Batches, Examples, Result, Task, check_together
+from mpad.training.stream import Window
+from mpad.training.task import BestWeights, EarlyStopping, Examples, Result, Task, check_together
 
 RunEpoch = Callable[[int], Sequence[Result]]  # the number of an epoch → each model's result
 
@@ -94,36 +94,27 @@ def _can_stack(tasks: Sequence[Task]) -> bool:
     return tasks[0].network.stackable and kernels.supports_static_batches(device)
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """A part of a streamed corpus that is in memory, and its batches."""
-
-    examples: Examples
-    batches: Batches
-    rows_before: list[int]  # rows of each whole batch that earlier processes hold
-    documents: int  # of all processes together
-
-
 def train_stream(
     task: Task,
-    lessons: Callable[[int], Iterable[Lesson]],
+    windows: Callable[[int], Iterable[Window]],
+    as_examples: Callable[[Window], Examples],
     sink: Sink = silent,
     checkpoint: Checkpoint | None = None,
     processes: Processes = ALONE,
     keep_interrupted: bool = False,
 ) -> History:
-    """Train a model on the lessons of each epoch, and leave it with the weights of its best epoch.
+    """Train a model on the windows of each epoch, and leave it with the weights of its best epoch.
 
-    With several processes each has its own lessons, as many as the others, and a share of the held-out documents. All
+    With several processes each has its own windows, as many as the others, and a share of the held-out documents. All
     end with the same weights, and the first one writes the checkpoint.
     """
     engine = Engine([task], processes=processes)
 
     def run(epoch: int) -> Sequence[Result]:
         seen = 0
-        for lesson in lessons(epoch):
-            engine.train_on_window(lesson.examples, lesson.batches, lesson.rows_before)
-            seen += lesson.documents
+        for window in windows(epoch):
+            engine.train_on_window(as_examples(window), window.batches, window.before)
+            seen += window.documents
         engine.evaluate()
         return engine.finish(seen)
 
@@ -190,7 +181,8 @@ class _EpochsInMemory:
     def __call__(self, epoch: int) -> list[Result]:
         """Train on each model's batches, then evaluate."""
         self._prepare(epoch)
-        self._engine.start()
+        self._engine.pass_over()
+        self._engine.evaluate()
         if epoch < self._tasks[0].config.max_epochs:
             self._prepare(epoch + 1)
         return self._engine.finish()
