@@ -76,11 +76,6 @@ class TextClassifier(_Estimator, ABC):
     vector_size: int
     extra_words: int
     min_count: int
-    max_epochs: int | Literal["auto"]
-    patience: int | Literal["auto"] | None
-    batch_size: int | Literal["auto"]
-    learning_rate: float | Literal["auto"]
-    dropout: float
     validation_fraction: float
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     device: str
