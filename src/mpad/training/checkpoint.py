@@ -1,8 +1,8 @@
-"""Training that can go on where it was cut off: one file, replaced whole after every epoch.
+"""Checkpoints: training that can be resumed. One file, replaced atomically after every epoch.
 
-It holds the network, the optimiser, the dropout's counters, the best weights so far and what every epoch came to. The
-order of the documents is drawn again from the seed. On a CPU, with the same number of threads, training that goes on
-from it ends with the very weights that it would have had.
+It holds the network, the optimizer, the dropout's counters, the best weights so far and the report of every epoch. The
+order of the documents is drawn again from the seed. On a CPU, with the same number of threads, resumed training ends
+with exactly the weights of uninterrupted training.
 """
 
 import hashlib
@@ -96,7 +96,7 @@ def _read(path: Path) -> tuple[_Facts | None, list[EpochReport], dict[str, Tenso
 
 
 def _check_tensor(name: str, tensor: Tensor, wrong: Callable[[str], CheckpointError]) -> None:
-    """Refuse numbers that no training has: NaN, infinity, counts and squares below zero."""
+    """Raise if a tensor holds numbers that training never produces: NaN, infinity, negative counts and squares."""
     if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
         raise wrong(f"the tensor '{name[:60]}' holds NaN or infinity")
     if tensor.is_floating_point() and tensor.numel() and float(tensor.abs().max()) > _LARGEST:

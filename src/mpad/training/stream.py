@@ -243,7 +243,7 @@ def corpus_labels(counts: Counts) -> Labels:
 
 
 def corpus_vocabulary(counts: Counts, min_count: int) -> Vocabulary:
-    """Its most frequent words, most frequent first; ties in the order of the alphabet."""
+    """Return the vocabulary of a corpus: its most frequent words, ties in alphabetical order."""
     frequent = [(word, n) for word, n in counts.words.items() if n >= min_count]
     frequent.sort(key=lambda pair: (-pair[1], pair[0]))
     words = [word for word, _ in frequent[:MOST_WORDS]]
@@ -263,16 +263,16 @@ def build_shards(
     return [shard for shards in result if shards is not None for shard in shards]
 
 
-def _by_workers(function: Callable[[Any, Any], Any], how: Any, tasks: Sequence[Any], workers: int) -> Iterator[Any]:
-    """Results of function(how, task) as they come, by so many processes; by this one where one is enough.
+def _by_workers(function: Callable[[Any, Any], Any], context: Any, tasks: Sequence[Any], workers: int) -> Iterator[Any]:
+    """Yield the results of function(context, task) as they are ready, by this process or by several.
 
-    `how` holds a vocabulary, too large to be sent with every task: each process gets it once.
+    `context` holds a vocabulary, too large to be sent with every task: each process gets it once.
     """
     if workers <= 1 or len(tasks) <= 1:
-        yield from (function(how, task) for task in tasks)
+        yield from (function(context, task) for task in tasks)
         return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(tasks)), context, _begin, (function, how)) as pool:
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(tasks)), spawn, _begin, (function, context)) as pool:
         futures = [pool.submit(_work, task) for task in tasks]
         try:
             for future in as_completed(futures):
@@ -282,16 +282,16 @@ def _by_workers(function: Callable[[Any, Any], Any], how: Any, tasks: Sequence[A
                 future.cancel()
 
 
-_own: list[Any] = []  # of a worker process: its function, and how
+_own: list[Any] = []  # of a worker process: its function and context
 
 
-def _begin(function: Callable[[Any, Any], Any], how: Any) -> None:
-    _own[:] = [function, how]
+def _begin(function: Callable[[Any, Any], Any], context: Any) -> None:
+    _own[:] = [function, context]
 
 
 def _work(task: Any) -> Any:
-    function, how = _own
-    return function(how, task)
+    function, context = _own
+    return function(context, task)
 
 
 def _count_piece(tokenizer: Tokenizer, task: tuple[Piece, Path]) -> Counts:
@@ -429,7 +429,7 @@ class ShardedCorpus:
                 return
 
     def sample(self, most: int) -> tuple[PackedGraphs, Rows]:
-        """Some training documents of randomly drawn shards: graphs, and which of them."""
+        """Return documents of randomly drawn shards, and the rows of those to train on."""
         order = np.random.default_rng([self.seed, _DEAL]).permutation(len(self.shards)).tolist()
         total = np.cumsum([self.shards[number].documents for number in order])
         chosen = order[: 1 + int(np.searchsorted(total, most))]
@@ -437,7 +437,7 @@ class ShardedCorpus:
         return read_shards([self.shards[number] for number in chosen])[0], np.flatnonzero(trained)
 
     def _deal(self, epoch: int) -> list[list[list[int]]]:
-        """Shards of each lane, in groups that make up a window."""
+        """Return the shards of each lane, grouped by window."""
         order = np.random.default_rng([self.seed, _DEAL, epoch % 2**32]).permutation(len(self.shards)).tolist()
         deals = []
         for lane in range(self.lanes):
