@@ -111,7 +111,11 @@ class Engine:
         self._trained = trained
         rates = [task.config.learning_rate for task in tasks]
         self._adam = Adam(trained, rates, self._counter.steps, tasks[0].config.weight_decay, _matrices(self.network))
-        self._memory = StepMemory(self._device)
+        self._accumulators = None
+        if self._device.type == "cuda":
+            from mpad.kernels.cuda.accumulators import Accumulators
+
+            self._accumulators = Accumulators()  # concurrent trainings have one each
         self._pool = Pool() if captured else None
         self.train_step = Captured(self._step, self._changed, self._pool)
         self._total = self._adam.rates.new_zeros(len(tasks))
@@ -220,7 +224,8 @@ class Engine:
     # ── A step, and a step of evaluation ──
 
     def _step(self, given: Any, shape: Hashable) -> None:
-        with self._memory.step():
+        # Kernels share memory within a step; their results must not outlive it.
+        with one_step() if self._accumulators is None else self._accumulators.cleared(self._device):
             batch, documents = self._batches.batch(given, shape)
             targets, weights, real = self._training.look_up(documents)
             counts, whole = self._processes.sum(torch.stack([real.sum(1), weights.sum(1)]))
@@ -276,7 +281,8 @@ class Engine:
         networks = [task.network for task in self._tasks]
         if self._source is None or self.stacked:  # another network may still move into these tensors
             self._adam.release()
-        self._memory.release()
+        if self._accumulators is None:
+            release_workspace()
         if self.stacked:
             unstack_models(self.network, networks)
         elif self.network is not networks[0]:
@@ -425,7 +431,7 @@ def stack_models(models: Sequence[Network]) -> Network:
     Models may differ in their weights and their dropout rates, not in their shape. Fixed word vectors that are the
     same in all of them are kept once.
     """
-    shapes = {_shape(model) for model in models}
+    shapes = {tuple(item for item in vars(model.config).items() if item[0] != "dropout") for model in models}
     if len(shapes) != 1:
         raise InputError(f"only models of one architecture train together; found {len(shapes)} different ones")
     stacked = copy.deepcopy(models[0])
@@ -447,11 +453,6 @@ def stack_models(models: Sequence[Network]) -> Network:
     return stacked
 
 
-def _shape(model: Network) -> tuple[object, ...]:
-    config = model.config
-    return tuple(value for name, value in vars(config).items() if name != "dropout")
-
-
 def _stacked_vectors(models: Sequence[Network]) -> Tensor:
     tables = [model.vectors.detach() for model in models]
     if models[0].config.learn_vectors:
@@ -467,26 +468,3 @@ def unstack_models(stacked: Network, models: Sequence[Network]) -> None:
         states = stacked.state_dict()
         for number, model in enumerate(models):
             model.load_state_dict({name: value[number] for name, value in states.items()})
-
-
-class StepMemory:
-    """The memory of one training run; concurrent runs have one each."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._accumulators = None
-        if device.type == "cuda":
-            from mpad.kernels.cuda.accumulators import Accumulators
-
-            self._accumulators = Accumulators()
-
-    @contextmanager
-    def step(self) -> Iterator[None]:
-        """Let kernels share memory inside this context; their results must not outlive it."""
-        with one_step() if self._accumulators is None else self._accumulators.cleared(self._device):
-            yield
-
-    def release(self) -> None:
-        """Free the memory."""
-        if self._accumulators is None:
-            release_workspace()

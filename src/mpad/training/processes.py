@@ -74,7 +74,8 @@ class Processes:
     def wait(self) -> None:
         """Wait for the other processes."""
         if self.size > 1:
-            self.sum(torch.zeros(1, device=_device_of_sums()))
+            on_gpu = torch.distributed.get_backend() == "nccl"
+            self.sum(torch.zeros(1, device="cuda" if on_gpu else "cpu"))
 
 
 ALONE = Processes()
@@ -131,10 +132,6 @@ def _translate_errors() -> Iterator[None]:
             f"another process of this training has ended ({said}); start it again with --resume to go on from its "
             "last epoch"
         ) from None
-
-
-def _device_of_sums() -> str:
-    return f"cuda:{torch.cuda.current_device()}" if torch.distributed.get_backend() == "nccl" else "cpu"
 
 
 @contextmanager
