@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import torch
 
-from mpad.config import VARIANTS, MPADConfig
+from mpad.config import DEFAULT_PRESET, PRESETS, VARIANTS, MPADConfig, find_preset
 from mpad.errors import InputError
 from mpad.model import MPAD
 
@@ -26,3 +26,21 @@ def test_the_shapes_are_those_of_the_network(variant):
 def test_sizes_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InputError, match="must be a whole number from 1 to"):
         MPADConfig(**{"n_classes": 2, "vector_width": 3, "n_words": 4, **wrong})
+
+
+def test_the_presets():
+    assert set(PRESETS) == {"best", "paper", "authors"} and DEFAULT_PRESET == "best"
+    assert find_preset("best").potentials and not find_preset("paper").potentials
+    assert find_preset("authors").training == {"schedule": "halving"} and find_preset("paper").network == {}
+    with pytest.raises(InputError, match="known: best, paper, authors"):
+        find_preset("worst")
+
+
+def test_best_follows_the_number_of_documents():
+    best, paper = find_preset("best"), find_preset("paper")
+    assert best.training_on(5_000)["max_epochs"] == 15 and best.training_on(5_000)["batch_size"] == 64
+    assert best.training_on(200)["batch_size"] == 16
+    assert best.training_on(50_000)["max_epochs"] == 8 and best.training_on(10**7)["max_epochs"] == 4
+    assert paper.training_on(200) == paper.training_on(10**7) == {}
+    assert best.training_on(10_000)["weight_decay"] == 1.0
+    assert best.training_on(100_000)["weight_decay"] == pytest.approx(0.1), "as much an epoch as with 10,000"

@@ -11,6 +11,10 @@ import torch
 import mpad.network
 from mpad import MPADClassifier, inference
 from mpad.ensemble import as_torch
+from mpad.errors import InputError
+from mpad.graph import graphs_of_words
+from mpad.graph.batch import CorpusTensors
+from mpad.network import find_device, in_batches
 
 
 def test_no_texts_no_answers(fitted_flat):
@@ -91,3 +95,18 @@ def test_a_pipeline_and_its_network_share_their_numbers(fitted, tmp_path):
     packed = model.pack(texts)
     assert np.allclose(model.network.answer_by_torch(packed).logits, pipeline.network.answer(packed).logits, atol=1e-4)
     assert np.allclose(model.predict_proba(texts), fitted.predict_proba(texts), atol=1e-4)
+
+
+def test_devices():
+    assert find_device("auto").type in ("cpu", "cuda") and find_device("cpu").type == "cpu"
+    for name in ("toaster", "cuda:99"):
+        with pytest.raises(InputError, match=f"device '{name}' cannot be used here"):
+            find_device(name)
+
+
+def test_batches_hold_about_as_many_words(monkeypatch):
+    monkeypatch.setattr(mpad.network, "_EVALUATION_NODES", 5)  # masters are counted
+    graphs, _ = graphs_of_words(["a", "b c", "d e f", "", "g"])
+    batches = list(in_batches(CorpusTensors(graphs), torch.arange(5)))
+    assert [batch.size.tolist() for batch in batches] == [[1], [2], [3, 0], [1]] or len(batches) > 1
+    assert sum(batch.n_documents for batch in batches) == 5

@@ -26,13 +26,13 @@ import numpy as np
 
 from benchmarks import results
 from mpad import cross_validate, load_dataset
-from mpad.estimator.text_classifier import TextClassifier
+from mpad.estimator.classifier import TextClassifier
 from mpad.paper.datasets.catalogue import CATALOGUE
 from mpad.paper.experiments import paper
 from mpad.paper.experiments.protocol import make_cell, make_estimator
 from mpad.paper.experiments.provenance import device_name, versions
 from mpad.paper.experiments.splits import Split, SplitCorpus, split
-from mpad.training.stopping import EarlyStopping
+from mpad.training.task import EarlyStopping
 
 FILE = results.HERE / "shortfall.json"
 VECTORS = "no estimates", "half uncertain", "uncertain", "cased, as lower case"

@@ -31,7 +31,7 @@ from mpad.scale.job import Task
 from mpad.scale.shards import open_shard
 from mpad.text.tokenizer import as_tokenizer
 from mpad.text.vocabulary import Vocabulary
-from mpad.training.stream_build import Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
+from mpad.training.stream import Reading, build_shards, corpus_labels, corpus_vocabulary, count_corpus
 
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _ROUNDS = 3

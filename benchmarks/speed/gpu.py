@@ -132,7 +132,8 @@ def _step(machine: Machine, authors: bool) -> Row:
     engine = find_engine(tasks)
     orders = [shuffled_batches(len(task.examples), _BATCH, np.random.default_rng(0)) for task in tasks]
     engine.prepare(orders)
-    engine.start()
+    engine.pass_over()
+    engine.evaluate()
     engine.finish()
     engine.prepare(orders)
     (prepared,) = engine.prepared
@@ -201,7 +202,8 @@ def _against_padding() -> Row:
 
     def ours() -> None:
         engine.prepare([shuffled_batches(len(full), _BATCH, generator)])
-        engine.start()
+        engine.pass_over()
+        engine.evaluate()
         engine.finish()
 
     batches, words = straightforward.prepare(corpus.texts, corpus.labels, hierarchical=False)

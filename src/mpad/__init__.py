@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpad.explain import Explanation
     from mpad.graph import PackedGraphs, graphs_of_words
     from mpad.paper.datasets import load_dataset
-    from mpad.training.stream_options import StreamOptions
+    from mpad.training.stream import StreamOptions
 
 # A thread of torch's that waits for the others spins for milliseconds, unless this is said before torch is loaded. Two
 # processes with two threads each on two cores then take four times as long as one after the other (docs/security.md).
@@ -38,7 +38,7 @@ _HOME = {
     "graphs_of_words": "mpad.graph",
     "PackedGraphs": "mpad.graph",
     "MPADClassifier": "mpad.estimator.classifier",
-    "StreamOptions": "mpad.training.stream_options",
+    "StreamOptions": "mpad.training.stream",
     "cross_validate": "mpad.evaluate.cross_validation",
     "compare": "mpad.evaluate.comparison",
     "Explanation": "mpad.explain",

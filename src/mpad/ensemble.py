@@ -83,19 +83,14 @@ def scale_logits(network: MPAD | Ensemble, factor: float) -> None:
         member.classes.bias.mul_(factor)  # type: ignore[union-attr, operator]
 
 
-def make_mpad(config: MPADConfig) -> MPAD | Ensemble:
-    """Build an untrained network, accelerated where a backend supports it."""
-    return accelerate(MPAD(config) if config.members == 1 else Ensemble(config))
-
-
 def as_torch(pipeline: Pipeline) -> Pipeline:
     """Return a loaded pipeline with a network of torch that shares the memory of its NumPy network."""
     if isinstance(pipeline.network, nn.Module):
         return pipeline
-    loaded = pipeline.network
-    network = make_mpad(loaded.config).eval()
+    loaded, config = pipeline.network, pipeline.network.config
+    network: MPAD | Ensemble = accelerate(MPAD(config) if config.members == 1 else Ensemble(config)).eval()
     tensors, vectors = {name: _share(value) for name, value in loaded.weights.items()}, _share(loaded.vectors)
-    if loaded.config.learn_vectors:
+    if config.learn_vectors:
         tensors["vectors"] = vectors
     else:
         network.set_vectors(vectors)

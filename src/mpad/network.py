@@ -6,7 +6,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,26 +25,11 @@ from mpad.text.vocabulary import SPARE_ROWS, EncodedCorpus
 
 _EVALUATION_NODES = 16_384  # words in a batch of evaluation; larger batches do not fit the cache
 Packed = PackedGraphs | EncodedCorpus | PackedTrees  # documents as networks read them
-
-
-class Corpus(Protocol):
-    """Documents on a device, of which batches can be cut."""
-
-    device: torch.device
-
-    def __len__(self) -> int: ...
-
-    def document_sizes(self, documents: Tensor) -> Tensor:
-        """Return the size of some documents, in words: (n,) int64."""
-        ...
-
-    def take(self, documents: Tensor) -> Any:
-        """Cut out these documents, in this order, as the network wants them."""
-        ...
+Corpus = CorpusTensors | WordTensors | TreeTensors  # the same on a device, to cut batches from
 
 
 def to_device(packed: Packed, device: torch.device) -> Corpus:
-    """Return packed documents on a device, to cut batches from."""
+    """Return packed documents on a device."""
     if isinstance(packed, PackedTrees):
         return TreeTensors(packed, device)
     return CorpusTensors(packed, device) if isinstance(packed, PackedGraphs) else WordTensors(packed, device)

@@ -1,4 +1,5 @@
 import pickle
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from mpad import MPADClassifier
 from mpad.errors import DataWarning, InputError
+from mpad.graph.batch import CorpusTensors
+from mpad.inference import pipeline
+from mpad.model import MPAD
 
 QUICK = {
     "device": "cpu",
@@ -29,6 +33,24 @@ QUICK = {
 def test_it_learns(fitted, fruit_corpus):
     assert fitted.score(*fruit_corpus) > 0.95
     assert fitted.predict(["a ripe plum", "the saw and the drill"]).tolist() == ["fruit", "tool"]
+
+
+def test_a_fit_builds_one_network_and_packs_and_moves_its_documents_once(fruit_corpus, monkeypatch):
+    calls = Counter()
+
+    def count(owner, name):
+        original = getattr(owner, name)
+
+        def counted(*args, **options):
+            calls[owner, name] += 1
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    for owner, name in ((MPAD, "__init__"), (pipeline, "build_graphs"), (CorpusTensors, "__init__")):
+        count(owner, name)
+    MPADClassifier(**QUICK, vectors=None).fit(*fruit_corpus)
+    assert calls == {(MPAD, "__init__"): 1, (pipeline, "build_graphs"): 1, (CorpusTensors, "__init__"): 1}
 
 
 class TestScikitLearnsContract:

@@ -7,7 +7,7 @@ import pytest
 from mpad import MPADClassifier
 from mpad.data.labels import Labels
 from mpad.errors import DataWarning, InputError
-from mpad.estimator.held_out_scores import score_held_out
+from mpad.estimator.held_out_scores import score_held_out, wilson
 from mpad.evaluate.comparison import compare
 from mpad.evaluate.cross_validation import cross_validate
 from mpad.paper import zoo
@@ -117,3 +117,10 @@ def test_copies_make_no_interval_narrower():
     once = score_held_out(labels, logits, targets, None)
     copied = score_held_out(labels, np.tile(logits, (3, 1)), np.tile(targets, 3), None, np.tile(np.arange(60), 3))
     assert copied.accuracy == pytest.approx(once.accuracy) and copied.documents == 3 * once.documents
+
+
+def test_the_edges_have_intervals():
+    assert wilson(10, 10).high == 1 and wilson(10, 10).low == pytest.approx(0.7225, abs=1e-4)
+    assert wilson(0, 10).low == 0 and wilson(0, 10).high == pytest.approx(0.2775, abs=1e-4)
+    assert wilson(2, 3)[1:] == pytest.approx((0.2077, 0.9385), abs=1e-4)
+    assert wilson(0, 0) == (0, 0, 1)

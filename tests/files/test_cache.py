@@ -4,7 +4,7 @@ import stat
 import numpy as np
 
 from mpad.files.cache import RowCache, cache_folder, make_private
-from mpad.training.stream_options import StreamOptions
+from mpad.training.stream import StreamOptions
 
 
 def mode(path):

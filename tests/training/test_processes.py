@@ -13,7 +13,7 @@ import torch
 from tests.training.conftest import QUICK
 
 from mpad import MPADClassifier
-from mpad.training.stream_options import StreamOptions
+from mpad.training.stream import StreamOptions
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 EPOCHS = 2  # of the comparison with one process

@@ -12,8 +12,7 @@ from mpad import MPADClassifier
 from mpad.data.streams import Columns, list_pieces
 from mpad.errors import CheckpointError, DataFileError, InputError
 from mpad.graph import graphs_of_words
-from mpad.training.stream_options import StreamOptions
-from mpad.training.stream_windows import ShardedCorpus, read_list, read_shard, write_shard
+from mpad.training.stream import ShardedCorpus, StreamOptions, read_list, read_shard, write_shard
 
 
 def fit(data, tmp_path, options=None, **settings):

@@ -1,11 +1,9 @@
 import numpy as np
 import torch
 
-from mpad import network
 from mpad.graph import graphs_of_words
 from mpad.graph.batch import CorpusTensors
-from mpad.network import in_batches
-from mpad.training.task import make_examples
+from mpad.training.task import BestWeights, EarlyStopping, make_examples
 
 
 def test_documents_are_chosen_with_their_targets():
@@ -15,9 +13,37 @@ def test_documents_are_chosen_with_their_targets():
     assert examples.weights.tolist() == [1, 1] and len(examples) == 2
 
 
-def test_batches_hold_about_as_many_words(monkeypatch):
-    monkeypatch.setattr(network, "_EVALUATION_NODES", 5)  # masters are counted
-    graphs, _ = graphs_of_words(["a", "b c", "d e f", "", "g"])
-    batches = list(in_batches(CorpusTensors(graphs), torch.arange(5)))
-    assert [batch.size.tolist() for batch in batches] == [[1], [2], [3, 0], [1]] or len(batches) > 1
-    assert sum(batch.n_documents for batch in batches) == 5
+def test_best_by_accuracy_then_loss():
+    judge = EarlyStopping(patience=3)
+    for epoch, (accuracy, loss, is_best) in enumerate(
+        [(0.5, 1.0, True), (0.6, 1.0, True), (0.6, 0.9, True), (0.6, 0.95, False)], start=1
+    ):
+        assert judge.offer(epoch, accuracy, loss) == is_best
+    assert not judge.out_of_patience
+    judge.offer(5, 0.1, 0.1)
+    assert judge.out_of_patience  # three epochs without a better accuracy
+    assert not judge.offer(6, 1.0, 0.0) and judge.epoch == 3  # what comes later does not count
+
+
+def test_the_best_weights_come_back():
+    model = torch.nn.Linear(1, 1, bias=False)
+    best = BestWeights(model, stacked=False)
+    best.restore()  # nothing kept yet: nothing happens
+    for value, is_best in ((1.0, True), (3.0, True), (4.0, False)):
+        torch.nn.init.constant_(model.weight, value)
+        if is_best:
+            best.keep([0])
+    best.restore()
+    assert model.weight.item() == 3
+
+
+def test_each_stacked_model_keeps_its_own():
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight = torch.nn.Parameter(torch.zeros(2, 1, 1))
+    best = BestWeights(model, stacked=True)
+    best.keep([0, 1])
+    torch.nn.init.constant_(model.weight, 7.0)
+    best.keep([1])
+    torch.nn.init.constant_(model.weight, 9.0)
+    best.restore()
+    assert model.weight.flatten().tolist() == [0, 7]

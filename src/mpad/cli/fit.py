@@ -30,7 +30,7 @@ from mpad.graph.build import GraphConfig
 from mpad.text.contextual import WORDS
 
 if TYPE_CHECKING:
-    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.classifier import TextClassifier
     from mpad.paper.baselines.base import PlainClassifier
 
 
@@ -156,7 +156,7 @@ def run(
     stream_options = drop_none(cache=cache, workers=workers, epoch_documents=epoch_documents)
     streamed = should_stream(data, stream, stream_options)
     documents = None if streamed else read_labeled_documents(data, text, label, "train", separator)
-    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.classifier import TextClassifier
     from mpad.estimator.training_card import closing_lines
     from mpad.paper import zoo
     from mpad.text.distilled import missing_hint
@@ -267,7 +267,7 @@ def _train(
     max_epochs: int | None,
 ) -> list[str]:
     """Fit with a progress bar; return a line on the selected epoch, if it is not the last."""
-    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.classifier import TextClassifier
 
     if not isinstance(classifier, TextClassifier):
         if resume or held:

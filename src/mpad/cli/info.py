@@ -31,7 +31,7 @@ def run(
 
         _print_facts(dict(environment()), "this installation", as_json)
         return
-    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.classifier import TextClassifier
     from mpad.estimator.training_card import model_facts
     from mpad.paper import zoo
     from mpad.storage.model_folder import open_model

@@ -11,8 +11,7 @@ from mpad.data.readers import Files, choose_columns
 from mpad.errors import InputError
 
 if TYPE_CHECKING:
-    from mpad.estimator.classifier import MPADClassifier
-    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.classifier import MPADClassifier, TextClassifier
 
 _LARGE = 1 << 30  # bytes
 
@@ -48,7 +47,7 @@ def run_stream(
 ) -> None:
     """Fit and save a classifier and print its result; of several processes, only the first writes."""
     from mpad.estimator.training_card import closing_lines
-    from mpad.training.stream_options import StreamOptions
+    from mpad.training.stream import StreamOptions
 
     if refused:
         raise InputError(f"--{refused[0].replace('_', '-')} is for documents in memory; leave it out, or --no-stream")

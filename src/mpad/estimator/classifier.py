@@ -1,40 +1,784 @@
-"""The front door: MPADClassifier, a scikit-learn estimator."""
+"""MPADClassifier, the estimator contract over raw text, and `fit` from top to bottom.
 
+`TextClassifier.fit` is a ladder: read the documents, prepare the model (words, vectors, packed documents), make a task
+for each network, train, complete the model on held-out documents, score it. Each rung is a function below the class, in
+the order in which `fit` calls it. `MPADClassifier`, at the end, adds the network and the linear part.
+"""
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, Self
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple, Self
+from zlib import crc32
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from torch.overrides import TorchFunctionMode
 
+from mpad._version import __version__
 from mpad.config import DEFAULT_PRESET, MOST_MEMBERS, MPADConfig, TrainingConfig, Variant, find_preset
-from mpad.data.labels import Labels, fit_thresholds
+from mpad.data.equal_texts import text_groups
+from mpad.data.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
+from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
+from mpad.data.labels import Labels, as_labels, fit_thresholds, label_names, learn_labels
 from mpad.data.streams import Columns
-from mpad.ensemble import scale_logits
+from mpad.ensemble import Ensemble, scale_logits
 from mpad.errors import InputError
-from mpad.estimator.text_classifier import (
-    TextClassifier,
-    TrainingData,
-    check_memory,
-    held_out_logits,
-    trained_model,
-)
+from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
+from mpad.estimator.store import load_model, save_model
+from mpad.estimator.training_card import TrainingSummary, closing_lines, draw_history, read_history, training_card
 from mpad.explain.explanation import DEFAULT, Explanation
+from mpad.export.hub import fetch, upload
 from mpad.graph.build import GraphConfig
 from mpad.inference.pipeline import Pipeline
 from mpad.linear.fit import HeldOutFit, LinearData, fit_all, fit_linear_part, fit_temperature
 from mpad.model import MPAD
-from mpad.network import Network, find_device
+from mpad.network import Corpus, Network, find_device, to_device
+from mpad.storage.model_folder import as_json
 from mpad.text.contextual import WORDS, Transformer, as_transformer
-from mpad.text.distilled import AUTO
-from mpad.text.tokenizer import Tokenizer
-from mpad.text.vocabulary import Vocabulary
-from mpad.training.progress import Sink
-from mpad.training.stream_options import StreamOptions
-from mpad.training.task import Task
+from mpad.text.distilled import AUTO as AUTO_VECTORS
+from mpad.text.distilled import vector_sources
+from mpad.text.tokenizer import AUTO, Tokenizer, as_tokenizer
+from mpad.text.vectors import WordVectors, make_vectors, random_rows, random_vectors
+from mpad.text.vocabulary import Vocabulary, learn_vocabulary
+from mpad.training.checkpoint import Checkpoint, fingerprint
+from mpad.training.holdout import hold_out
+from mpad.training.loop import History, train
+from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
+from mpad.training.stream import StreamOptions
+from mpad.training.task import Examples, Task, make_examples
+
+Rows = NDArray[np.int64]
+Checksums = NDArray[np.uint32]
+_NO_ROWS: Rows = np.zeros(0, np.int64)
+_FREE_AT_RESUME = ("max_epochs", "verbose", "device")  # what may differ from the training that a checkpoint is of
+
+
+class _Estimator(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Sum of scikit-learn's mixins."""
+
+
+class TextClassifier(_Estimator, ABC):
+    """Estimator of a network over raw text: everything that does not depend on the network."""
+
+    tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]
+    vectors: str | Path | Sequence[str | Path] | None
+    vector_size: int
+    extra_words: int
+    min_count: int
+    validation_fraction: float
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    device: str
+    card_: dict[str, Any]
+    held_out_: HeldOutScores | None  # None: nothing was held out, or the model was loaded
+    summary_: TrainingSummary | None
+    known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
+    model_: Pipeline
+    history_: list[EpochReport]
+    trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were trained on
+    random_state: int | np.random.RandomState | None
+    verbose: bool | Literal["auto"]
+
+    @classmethod
+    def check_extras(cls) -> None:
+        """Check optional dependencies; networks need none."""
+
+    @abstractmethod
+    def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> Network:
+        """Return an untrained network; its random weights may be drawn by torch's own generator."""
+
+    @abstractmethod
+    def _make_model(self, tokenizer: Tokenizer, vocabulary: Vocabulary, network: Network, labels: Labels) -> Pipeline:
+        """Return the network with everything it needs to read text."""
+
+    @property
+    @abstractmethod
+    def _by_sentence(self) -> bool:
+        """True if documents are read as sequences of sentences."""
+
+    @abstractmethod
+    def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
+        """Return the training settings for a number of documents."""
+
+    def fit(
+        self,
+        X: Iterable[str],
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        validation: tuple[Iterable[str], Any] | None = None,
+        refit: bool = False,
+        sink: Sink | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        keep_interrupted: bool = False,
+    ) -> Self:
+        """Train on texts X and labels y.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The documents.
+        y : array-like
+            A label per document; for multi-label data, a list of labels each or a matrix of 0 and 1.
+        sample_weight : array-like or None
+            Weight of each document in the loss.
+        validation : tuple of texts and labels, or None
+            Held-out documents of your own, in place of a part of X. They are never trained on. They are used to choose
+            the epoch (presets "paper" and "authors"), or to weigh network and linear part (preset "best"), to calibrate
+            probabilities and multi-label thresholds, and for the scores in `held_out_`.
+        refit : bool
+            With `validation`: once the scores are known, train the model again on X and the validation documents
+            together, for as many epochs. The scores in `held_out_` are those of the model before that.
+        sink : callable or None
+            Called with an `EpochReport` after every epoch.
+        checkpoint : path or None
+            A file that is written after every epoch.
+        resume : bool
+            Continue from the checkpoint, if there is one.
+        keep_interrupted : bool
+            On Ctrl-C stop training and keep the weights so far, instead of raising.
+
+        Returns
+        -------
+        self
+
+        """
+        read = check_fit_input(self, X, y, sample_weight, validation)
+        if refit and read.split.held_out is None:
+            raise InputError("refit trains again with the validation documents; pass some as validation")
+        if checkpoint is not None and self._members > 1:
+            raise InputError("a checkpoint is of one network; with several members, fit without one")
+        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), resume)
+        shown = sink is None and wants_bar(self.verbose)
+        self._fit(read, None if shown else sink or silent, kept, refit, keep_interrupted)
+        if shown:
+            lines = [*closing_lines(self), "next: predict(texts), explain(text).show(), save(folder)"]
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
+        return self
+
+    def _fit(
+        self, read: "FitInput", sink: Sink | None, checkpoint: Checkpoint | None, refit: bool, keep_interrupted: bool
+    ) -> None:
+        """Train, complete and score the model; without a sink, show progress bars."""
+        saved_seed = None if checkpoint is None else checkpoint.seed
+        seed = as_seed(self.random_state) if saved_seed is None else saved_seed
+        model, packed = untrained_model(self, read.texts, read.labels, seed, len(read.split.training))
+        corpus = to_device(packed, find_device(self.device))
+        data = TrainingData(packed, corpus, read.targets, read.weights, read.groups)
+        tasks = make_tasks(self, model, data, read.split, seed, first=model.network)
+        if checkpoint is not None:
+            checkpoint.belong_to(checkpoint_key(self._json_params(), model, data, tasks[0]), seed)
+        with self.progress_bar() if sink is None else nullcontext(sink) as watching:
+            histories = train(tasks, watching, keep_interrupted, checkpoint)
+        tasks = tasks[: len(histories)]
+        whole, fitted = self._complete(model, data, tasks, seed, train_on_held=read.split.held_out is None)
+        logits = held_out_logits(model, tasks, data)[2] if fitted.logits is None else fitted.logits
+        interrupted = len(histories) < self._members or any(history.interrupted for history in histories)
+        refit = refit and not interrupted
+        if refit:
+            split = Split(np.arange(len(data.targets)), _NO_ROWS)
+            everything = make_tasks(self, model, data, split, seed)
+            with self.progress_bar(show_accuracy=False) if sink is None else nullcontext(silent) as watching:
+                train([as_long(*one) for one in zip(everything, histories, strict=True)], watching)
+            whole = self._refit(model, fitted, data, everything, seed)
+        self._remember(whole, fitted, histories)
+        self.interrupted_ = interrupted
+        self._score(read, tasks, logits, histories, refit)
+
+    def _score(
+        self,
+        read: "FitInput",
+        tasks: Sequence[Task],
+        logits: NDArray[np.floating],
+        histories: Sequence[History],
+        refit: bool,
+    ) -> None:
+        """Compare the model with the baseline on held-out documents; remember the training in numbers."""
+        splits = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
+        scored = np.unique(np.concatenate([tested for _, tested in splits]))
+        truth, groups = read.targets[scored], read.groups[scored]
+        baseline = baseline_predictions(read.texts, read.targets, splits, scored) if len(scored) else None
+        self.held_out_ = score_held_out(self.labels_, logits, truth, baseline, groups)
+        if baseline is not None:
+            self.held_out_accuracy_[BASELINE] = float((baseline == truth).mean())
+        given = read.split.training
+        trained = np.arange(len(read.texts)) if refit else np.unique(np.concatenate([rows for rows, _ in splits]))
+        self.trained_on_ = np.union1d(read.seen, checksums([read.texts[row] for row in trained]))
+        self.card_ = training_card(self, len(read.texts) if refit else len(given), len(scored), histories)
+        self.summary_ = TrainingSummary.of(read.labels, read.targets[given], read.groups[given])
+
+    def progress_bar(self, show_accuracy: bool | None = None) -> AbstractContextManager[Sink]:
+        """Show the training that `fit` is about to begin; the loss only, if the network is one part of the model."""
+        config = self._training_config(0, 0)
+        accuracy = not self._wants_potentials if show_accuracy is None else show_accuracy
+        return epoch_bar(self._members, accuracy, config.keep == "best")
+
+    def partial_fit(self, X: Iterable[str], y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Adjust a fitted network to further documents: one epoch over them, at a tenth of the learning rate.
+
+        It is meant for small updates of a model that was fitted on much data. It is no way to train from the beginning:
+        the first call is `fit` on the first batch, and the vocabulary, the linear part and the weights of the parts
+        stay those of that batch (docs/how-to/go-on.md). For data that comes in batches, call `fit` on all of it, or
+        `fit_stream` if it does not fit into memory. The first call needs documents of every class.
+        """
+        if not hasattr(self, "model_"):
+            check_all_classes(y, classes)
+            return self.fit(X, y, sample_weight)
+        if self._members > 1:
+            raise InputError("partial_fit is for one network; with several members, fit again")
+        texts, y = as_examples(X, y)
+        model, history = train_further(self, texts, as_labels(y), as_weights(sample_weight, len(texts)))
+        self.model_, epochs = model, len(self.history_) + 1
+        self.history_ = [*self.history_, replace(history.reports[0], epoch=epochs, max_epochs=epochs)]
+        self.best_epoch_ = self.n_iter_ = epochs
+        self.trained_on_ = np.union1d(self.trained_on_, checksums(texts))
+        return self
+
+    def _earlier_model(self) -> Pipeline | None:
+        """Return the model that a fit continues from: with `warm_start`, the fitted one."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "model_"):
+            return None
+        if self._members > 1:
+            raise InputError("warm_start is for one network; with several members, each fit starts again")
+        if getattr(self.model_, "transformer", None) != self._transformer:
+            raise InputError("training continues with the features it began with: set them, or warm_start=False")
+        return self.model_
+
+    @property
+    def labels_(self) -> Labels:
+        """Classes of the fitted model, in the order of its scores."""
+        return self.model_.labels
+
+    @property
+    def _members(self) -> int:
+        """Number of networks that are trained and averaged."""
+        return 1
+
+    @property
+    def _wants_potentials(self) -> bool:
+        """Return whether a linear part is joined to the network."""
+        return False
+
+    def _complete(
+        self, model: Pipeline, data: "TrainingData", tasks: Sequence[Task], seed: int, train_on_held: bool = True
+    ) -> tuple[Pipeline, HeldOutFit]:
+        """Build the model from trained networks, and fit what is fitted on held-out documents.
+
+        Without `train_on_held`, no part of the model is trained on documents that the networks were not trained on.
+        """
+        return trained_model(model, tasks), HeldOutFit()
+
+    def _refit(
+        self, model: Pipeline, fitted: HeldOutFit, data: "TrainingData", tasks: Sequence[Task], seed: int
+    ) -> Pipeline:
+        """Replace all that was trained by what these networks and all documents give."""
+        return trained_model(model, tasks)
+
+    @property
+    def _vector_sources(self) -> list[str | Path]:
+        """Sources of word vectors; none if the network learns them."""
+        return vector_sources(self.vectors)
+
+    @property
+    def _transformer(self) -> Transformer | None:
+        """Transformer that node features come from; None if they are word vectors."""
+        return None
+
+    @property
+    def _learns_vectors(self) -> bool:
+        return self._transformer is None and not self._vector_sources
+
+    def _remember(self, model: Pipeline, fitted: HeldOutFit, histories: Sequence[History]) -> None:
+        self.model_, history = model, histories[0]
+        self.classes_ = model.labels.classes
+        self.history_ = history.reports
+        self.best_epoch_ = history.best_epoch
+        self.n_iter_ = len(history.reports)
+        self.interrupted_ = any(each.interrupted for each in histories)
+        self.held_out_ = None
+        self.held_out_accuracy_ = dict(fitted.accuracies)
+        self.answers_by_ = fitted.answers_by
+        self.temperature_ = fitted.temperature
+        self.card_ = {}
+        self.summary_ = None
+        self.trained_on_ = np.zeros(0, np.uint32)
+
+    def decision_function(self, X: Iterable[str]) -> NDArray[np.float32]:
+        """Return scores before softmax or sigmoid: (n, n_classes); two classes have one column less: (n,)."""
+        check_is_fitted(self)
+        logits = self.model_.logits(as_texts(X))
+        if self.labels_.n_scores == 1:
+            return np.asarray(logits[:, 1] - logits[:, 0])
+        return logits
+
+    def predict_proba(self, X: Iterable[str], *, return_std: bool = False) -> Any:
+        """Return the probability of each class: (n, n_classes).
+
+        With `return_std` and several members, also return the standard deviation over the members (n, n_classes): how
+        much another training would change the prediction. It is 0 if the linear part predicts alone.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        probabilities = self.model_.predict_proba(texts)
+        return (probabilities, self.model_.member_probabilities(texts).std(0)) if return_std else probabilities
+
+    def predict(self, X: Iterable[str], *, reject_below: float | None = None) -> NDArray[Any]:
+        """Return the label of each document: (n,), or indicators (n, n_classes) for multi-label data.
+
+        With `reject_below`, the label is None if its probability is lower than that.
+        """
+        check_is_fitted(self)
+        logits, labels = self.model_.logits(as_texts(X)), self.model_.labels
+        return labels.decide(logits) if reject_below is None else labels.decide_or_reject(logits, reject_below)
+
+    def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
+        """Return the share of correct documents; for multi-label data, of those correct in all labels."""
+        check_is_fitted(self)
+        return float(super().score(X, self.labels_.as_predicted(y), sample_weight))
+
+    def transform(self, X: Iterable[str]) -> NDArray[np.float32]:
+        """Return the vector of each document, as the last layer sees it: (n, width)."""
+        check_is_fitted(self)
+        return self.model_.vectors(as_texts(X))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.model_.vectors([]).shape[1])
+
+    def plot_history(self) -> Any:
+        """Draw loss and held-out accuracy by epoch: a matplotlib figure."""
+        check_is_fitted(self)
+        return draw_history(self.history_)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model to a folder: config.json, vocabulary.json, model.safetensors and their checksums.
+
+        An existing model is replaced atomically. A folder that holds anything else is left alone.
+        """
+        check_is_fitted(self)
+        facts = {"best_epoch_": self.best_epoch_, "history_": [asdict(report) for report in self.history_]}
+        facts["trained_on_"] = encode_checksums(self.trained_on_)
+        save_model(self.model_, {**self._json_params(), **facts}, self.card_, folder, __version__)
+
+    def _json_params(self) -> dict[str, Any]:
+        return {name: as_json(value) for name, value in self.get_params(deep=False).items()}
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        device: str = "auto",
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+    ) -> Self:
+        """Load a fitted model; pass `tokenizer` if it was trained with a function of your own.
+
+        A folder may come from anybody: nothing in it is executed, and inconsistent content is refused.
+        """
+        model, files = load_model(folder, find_device(device), tokenizer)
+        parameters = files.estimator()
+        known = set(cls._get_param_names())
+        estimator = cls(**{name: value for name, value in parameters.items() if name in known})
+        if tokenizer is not None or estimator.tokenizer != AUTO:
+            estimator.tokenizer = model.tokenizer.name if tokenizer is None else tokenizer
+        best = parameters.get("best_epoch_", 0)
+        reports = read_history(parameters.get("history_"))
+        history = History(reports, best if type(best) is int else 0, interrupted=False)
+        estimator._remember(model, HeldOutFit(), [history])
+        estimator.card_, estimator.trained_on_ = files.card(), decode_checksums(parameters.get("trained_on_"))
+        return estimator
+
+    def push_to_hub(
+        self, repo_id: str, *, private: bool | None = None, token: str | None = None, message: str | None = None
+    ) -> str:
+        """Upload the fitted model with a model card to a repository of the Hugging Face Hub; return its address.
+
+        The repository is created if it does not exist. Needs the extra `hub`.
+        """
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "model"
+            self.save(folder)
+            return upload(folder, repo_id, private, token, message)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path,
+        *,
+        revision: str | None = None,
+        token: str | None = None,
+        cache_dir: str | Path | None = None,
+        device: str = "auto",
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+    ) -> Self:
+        """Load a model from a local folder, or download it from the repository of that name.
+
+        A repository needs the extra `hub`; `revision` names a branch, a tag or, to always get the same, a commit.
+        """
+        loaded: Self = cls.load(fetch(name, revision, token, cache_dir), device, tokenizer)
+        return loaded
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_label = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+# ── The input of `fit` ──
+
+
+class Split(NamedTuple):
+    """Rows of a corpus: how each document is used."""
+
+    training: Rows
+    held_out: Rows | None  # None: a part of those to train on
+    watched: Rows | None = None  # their accuracy is reported after every epoch
+    unseen: NDArray[np.bool_] | None = None  # (documents,), the only ones to hold out; None: all
+
+
+class FitInput(NamedTuple):
+    """Checked input of `fit`: documents to train on, then the user's validation documents."""
+
+    texts: list[str]
+    labels: Labels
+    targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
+    weights: NDArray[np.float32]  # (documents,)
+    groups: Rows  # (documents,), the same for equal texts, which no split separates
+    split: Split
+    seen: Checksums  # of the texts that an earlier fit was trained on
+
+
+def check_fit_input(
+    estimator: TextClassifier,
+    X: Iterable[str],
+    y: Any,
+    sample_weight: Any,
+    validation: tuple[Iterable[str], Any] | None,
+) -> FitInput:
+    """Check the input of `fit`, and warn of suspicious labels and copies."""
+    names = label_names(y)
+    texts, y = as_examples(X, y)
+    earlier = estimator._earlier_model()
+    labels = learn_labels(y, names) if earlier is None else same_classes(earlier, y, names)
+    warn_of_labels(labels, y)
+    targets = labels.encode(y)
+    weights = labels.weights(estimator.class_weight, targets) * as_weights(sample_weight, len(texts))
+    checked, truth = ([], targets[:0]) if validation is None else as_validation(validation, labels)
+    weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
+    training, everything = np.arange(len(texts)), [*texts, *checked]
+    held_out, groups = np.arange(len(texts), len(everything)) if checked else None, text_groups(everything)
+    if held_out is not None:
+        warn_of_leak(everything, groups, held_out)
+    seen = np.zeros(0, np.uint32) if earlier is None else estimator.trained_on_
+    # A score on documents that an earlier fit was trained on would be too high.
+    split = Split(training, held_out, unseen=None if earlier is None else ~np.isin(checksums(texts), seen))
+    return FitInput(everything, labels, np.concatenate([targets, truth]), weights, groups, split, seen)
+
+
+def same_classes(model: Pipeline, y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
+    """Return the model's labels; raise if y has a class that it does not know."""
+    known = model.labels.classes.tolist()
+    if model.labels.multilabel and y.ndim == 2:
+        new = sorted(set(names or known) - set(known))
+    elif model.labels.multilabel:
+        new = sorted({str(label) for row in y for label in row if label not in known})
+    else:
+        new = sorted({str(label) for label in y.tolist() if label not in known})
+    if new:
+        raise InputError(
+            f"cannot add classes when continuing training: {', '.join(new[:5])} (the model has "
+            f"{', '.join(map(str, known))}); fit a new model on all documents"
+        )
+    return model.labels
+
+
+# ── The untrained model: words, their vectors, a network's first weights ──
+
+
+def untrained_model(
+    estimator: TextClassifier, texts: list[str], labels: Labels, seed: int, n_training: int | None = None,
+    vectors_from: Rows | None = None,
+) -> tuple[Pipeline, Any]:  # fmt: skip
+    """Return an untrained model that can read these texts, and the packed texts.
+
+    The vocabulary is that of the first `n_training` texts. Words of the others (validation documents) get vectors too,
+    unless vectors are learned. Vectors of the corpus are learned from the rows `vectors_from`, by default from the
+    first `n_training` texts.
+    """
+    earlier, learned_from = estimator._earlier_model(), texts[:n_training]
+    tokenizer = as_tokenizer(estimator.tokenizer, learned_from) if earlier is None else earlier.tokenizer
+    vocabulary, corpus = learn_vocabulary(learned_from, tokenizer, estimator._by_sentence, estimator.min_count)
+    warn_of_words(learned_from, corpus, tokenizer)
+    n_learned, others = len(vocabulary), texts[len(learned_from) :]
+    if others and not estimator._learns_vectors:
+        vocabulary = vocabulary.with_words(learn_vocabulary(others, tokenizer)[0].words)
+    source = learned_from if vectors_from is None else [texts[row] for row in vectors_from]
+    model = model_of_words(estimator, tokenizer, vocabulary, labels, seed, source)
+    if others:
+        return model, model.pack(texts)
+    return model, model.packed(corpus.shift_spare_rows(n_learned, len(model.vocabulary)), texts)
+
+
+def model_of_words(
+    estimator: TextClassifier,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    labels: Labels,
+    seed: int,
+    texts: list[str],
+) -> Pipeline:
+    """Return an untrained model that knows these words, and those that its vectors add."""
+    vectors = _word_vectors(estimator, texts, tokenizer, vocabulary, seed)
+    by_vectors = bool(estimator._vector_sources) and estimator._transformer is None
+    estimator.known_words_ = (vectors.covered, len(vocabulary)) if by_vectors else None
+    network = untrained_network(estimator, len(labels), len(vectors.rows), vectors.width, seed)
+    rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
+    network.set_vectors(rows if network.config.learn_vectors else rows.half().float())
+    return estimator._make_model(tokenizer, vectors.vocabulary, network, labels)
+
+
+def untrained_network(estimator: TextClassifier, n_classes: int, n_words: int, vector_width: int, seed: int) -> Network:
+    """Return a network with random weights and empty word vectors."""
+    with _Seeded(seed):
+        return estimator._make_network(n_classes, n_words, vector_width)
+
+
+def _word_vectors(
+    estimator: TextClassifier, texts: list[str], tokenizer: Tokenizer, vocabulary: Vocabulary, seed: int
+) -> WordVectors:
+    if estimator._transformer is not None:  # a node has features of its own
+        return WordVectors(vocabulary, np.zeros((0, estimator._transformer.width), np.float32), covered=0)
+    sources, width = estimator._vector_sources, estimator.vector_size
+    if not sources:
+        return random_vectors(vocabulary, width, seed)
+    # These are the same for every seed, so that models can share them.
+    return make_vectors(sources, texts, tokenizer, vocabulary, width, estimator.extra_words)
+
+
+class _Seeded(TorchFunctionMode):
+    """Draw this thread's random numbers from a generator of its own, because threads share torch's global one."""
+
+    _DRAWS = frozenset(
+        "uniform_ normal_ bernoulli_ random_ rand randn randint randperm trunc_normal_ orthogonal_ "
+        "kaiming_uniform_ kaiming_normal_ xavier_uniform_ xavier_normal_".split()
+    )
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if getattr(func, "__name__", "") in self._DRAWS and kwargs.get("generator") is None:
+            kwargs["generator"] = self._generator
+        return func(*args, **kwargs)
+
+
+def check_memory(numbers: int) -> None:
+    """Refuse a network that does not fit into memory: weights, gradients and Adam's two moments, four bytes each."""
+    needed = 16 * numbers
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+    if needed > available:
+        raise InputError(
+            f"this network has {numbers:,} parameters, word vectors included, and takes {needed / 1e9:,.0f} GB to "
+            f"train; this machine has {available / 1e9:,.0f} GB: lower hidden, or raise min_count for fewer vectors"
+        )
+
+
+# ── A task for each network ──
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Documents as networks read them, with targets and weights."""
+
+    packed: Any
+    corpus: Corpus  # the same on a device
+    targets: NDArray[Any]  # (documents,) class numbers, or (documents, classes) indicators
+    weights: NDArray[np.float32]  # (documents,)
+    groups: Rows | None = None  # (documents,), the same for equal texts, which no split separates
+
+
+def make_tasks(
+    estimator: TextClassifier,
+    model: Pipeline,
+    data: TrainingData,
+    split: Split,
+    seed: int,
+    first: Network | None = None,
+) -> list[Task]:
+    """Return a task per member. Every member has its own weights, order of documents, dropout and held-out part.
+
+    `first` is an untrained network of this seed for the first member, where there is one already. With `warm_start`,
+    networks start from the fitted weights.
+    """
+    n_rows, width = model.network.vectors.shape
+    earlier, device, tasks = estimator._earlier_model(), data.corpus.device, []
+    vectors = model.network.vectors.detach().to(device)
+    for number, own in enumerate(_seeds(seed, estimator._members)):
+        network = None if number else first
+        network = (network or untrained_network(estimator, len(model.labels), n_rows, width, own)).to(device)
+        if estimator._learns_vectors:  # each member starts from its own random rows
+            vectors = torch.from_numpy(random_rows(n_rows, width, own)).to(device)
+        network.set_vectors(vectors)
+        if earlier is not None:
+            copy_weights(network, model.vocabulary, earlier)
+        training, held = split.training, split.held_out
+        if held is None:
+            among = None if split.unseen is None else split.unseen[training]
+            groups = None if data.groups is None else data.groups[training]
+            parts = hold_out(data.targets[training], estimator.validation_fraction, own, among, groups)
+            training, held = (split.training[part] for part in parts)
+        watched = None if split.watched is None else make_examples(data.corpus, split.watched, data.targets)
+        checked = make_examples(data.corpus, held, data.targets) if len(held) else None
+        examples = make_examples(data.corpus, training, data.targets, data.weights)
+        config = estimator._training_config(own, len(split.training))
+        tasks.append(Task(network, examples, checked, config, watched))
+    return tasks
+
+
+def _seeds(seed: int, members: int) -> list[int]:
+    """Return a seed per member; the first is that of a model with one member."""
+    others = np.random.default_rng([seed, 1]).integers(2**31 - 1, size=members - 1)
+    return [seed, *others.tolist()]
+
+
+def copy_weights(network: Network, vocabulary: Vocabulary, earlier: Pipeline) -> None:
+    """Start from another model's weights; learned word vectors, from the rows of the words that it knows."""
+    state = {name: tensor for name, tensor in earlier.network.state_dict().items() if name != "vectors"}
+    own = {name: tensor.shape for name, tensor in network.state_dict().items() if name != "vectors"}
+    same_width = network.vectors.shape[1] == earlier.network.vectors.shape[1]
+    if own != {name: tensor.shape for name, tensor in state.items()} or not same_width:
+        raise InputError(
+            "the model to continue from has another shape (steps, hidden, preset or word vectors): "
+            "set them as they were, or start again with warm_start=False"
+        )
+    network.load_state_dict(state, strict=False)
+    if isinstance(network.vectors, torch.nn.Parameter):
+        rows = [(row, earlier.vocabulary.id(word)) for row, word in enumerate(vocabulary.words)]
+        known = torch.tensor([pair for pair in rows if pair[1] < len(earlier.vocabulary)]).reshape(-1, 2)
+        with torch.no_grad():
+            network.vectors[known[:, 0]] = earlier.network.vectors.detach().to(network.vectors.device)[known[:, 1]]
+
+
+def checkpoint_key(parameters: Mapping[str, Any], model: Pipeline, data: TrainingData, task: Task) -> str:
+    """Return a digest of what a checkpoint belongs to: packed documents, first weights, settings."""
+    settings = {name: value for name, value in parameters.items() if name not in _FREE_AT_RESUME}
+    arrays = {name: value for name, value in vars(data.packed).items() if isinstance(value, np.ndarray)}
+    arrays |= {"y": data.targets, "w": data.weights, "held": documents_of(task.validation)}
+    arrays |= {name: value.cpu().numpy() for name, value in model.network.state_dict().items()}
+    arrays["vectors"] = model.network.vectors.detach().cpu().numpy()
+    return fingerprint([__version__, settings, list(model.vocabulary.words)], arrays)
+
+
+def as_long(task: Task, history: History) -> Task:
+    """Return a task that trains for as many epochs as an earlier training kept, and keeps the last."""
+    epochs = max(history.best_epoch, 1)
+    return replace(task, config=replace(task.config, max_epochs=epochs, patience=None, keep="last"))
+
+
+# ── The trained model ──
+
+
+def trained_model(model: Pipeline, tasks: Sequence[Task]) -> Pipeline:
+    """Return the model with the trained networks in place of its untrained one."""
+    networks = [task.network for task in tasks]
+    if len(networks) == 1:
+        return model.with_network(networks[0])
+    return model.with_network(Ensemble.of([network for network in networks if isinstance(network, MPAD)]))
+
+
+def held_out_logits(
+    model: Pipeline, tasks: Sequence[Task], data: TrainingData
+) -> tuple[Rows, Rows, NDArray[np.floating]]:
+    """Return the documents that every member has seen, the others, and the members' mean logits for the others."""
+    parts = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
+    n = len(data.targets)
+    total, counts, used = np.zeros((n, len(model.labels)), np.float32), np.zeros(n, np.int64), np.zeros(n, bool)
+    for task, (training, held) in zip(tasks, parts, strict=True):
+        total[held] += task.network.logits(data.corpus, held)
+        counts[held] += 1
+        used[training] = used[held] = True
+    held = np.flatnonzero(counts)
+    seen = np.flatnonzero(used & (counts == 0))
+    return np.asarray(seen, np.int64), np.asarray(held, np.int64), np.asarray(total[held] / counts[held, None])
+
+
+def documents_of(examples: Examples | None) -> Rows:
+    """Return the rows of some examples."""
+    return np.zeros(0, np.int64) if examples is None else examples.documents.cpu().numpy()
+
+
+# ── Continuing from a fitted model ──
+
+
+def train_further(
+    estimator: TextClassifier, texts: list[str], labels: NDArray[Any], weights: NDArray[np.float32]
+) -> tuple[Pipeline, History]:
+    """Train the fitted network for one epoch on further documents, at a tenth of the learning rate."""
+    model = estimator.model_
+    targets = same_classes(model, labels).encode(labels)
+    weights = weights * model.labels.weights(estimator.class_weight, targets)
+    packed = model.pack(texts)
+    trained: Network = model.network
+    network = type(trained)(trained.config).to(trained.device)
+    network.set_vectors(trained.vectors if (rows := trained.rows_for(packed)) is None else rows)
+    network.load_state_dict(trained.state_dict(), strict=False)
+    seed = len(estimator.history_)  # another order of documents each time
+    config = estimator._training_config(seed, len(texts))
+    config = replace(config, max_epochs=1, patience=None, schedule="constant", keep="last")
+    config = replace(config, learning_rate=config.learning_rate / 10)
+    chosen = np.arange(len(texts))
+    examples = make_examples(to_device(packed, trained.device), chosen, targets, weights)
+    (history,) = train([Task(network, examples, None, config)])
+    network.set_vectors(network.vectors if trained.config.learn_vectors else trained.vectors)
+    return model.with_network(network.eval()), history
+
+
+def check_all_classes(y: Any, classes: Any) -> None:
+    """Refuse a first call of `partial_fit` that lacks documents of some class."""
+    if classes is None:
+        return
+    missing = sorted(set(map(str, classes)) - set(map(str, learn_labels(as_labels(y)).classes.tolist())))
+    if missing:
+        raise InputError(f"the first call of partial_fit needs documents of every class; there are none of {missing}")
+
+
+def checksums(texts: Sequence[str]) -> Checksums:
+    """Return a checksum per text: (n,)."""
+    return np.array([crc32(text.encode("utf-8", "surrogatepass")) for text in texts], np.uint32)
+
+
+def encode_checksums(seen: Checksums) -> str:
+    """Return checksums as a model folder stores them."""
+    return b64encode(np.unique(seen).astype("<u4").tobytes()).decode("ascii")
+
+
+def decode_checksums(saved: Any) -> Checksums:
+    """Read what `encode_checksums` wrote; anything else gives none."""
+    try:
+        return np.frombuffer(b64decode(saved, validate=True), "<u4").astype(np.uint32)
+    except (TypeError, ValueError):
+        return np.zeros(0, np.uint32)
+
+
+# ── MPAD ──
 
 
 class MPADClassifier(TextClassifier):
@@ -154,7 +898,7 @@ class MPADClassifier(TextClassifier):
         potentials: bool | Literal["auto"] = "auto",
         members: int = 1,
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] = "auto",
-        vectors: str | Path | Sequence[str | Path] | None = AUTO,
+        vectors: str | Path | Sequence[str | Path] | None = AUTO_VECTORS,
         features: str | Path = WORDS,
         vector_size: int = 100,
         extra_words: int = 50_000,

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from mpad.data.equal_texts import Copies, count_copies
 from mpad.data.labels import Labels
+from mpad.errors import InputError
 from mpad.estimator.held_out_scores import HeldOutScores
 from mpad.extras import require
+from mpad.files.settings import as_settings
 from mpad.inference.pipeline import Pipeline
 from mpad.storage.model_folder import model_card
 from mpad.training.loop import History
@@ -97,14 +99,11 @@ def closing_lines(estimator: Any) -> list[str]:
 
 
 def read_history(saved: Any) -> list[EpochReport]:
-    """Reports of epochs as a folder keeps them; none where it has none, or what is there is something else."""
+    """Return the reports of epochs in a model folder; none if there are none or they are damaged."""
     try:
-        reports = [EpochReport(**record) for record in saved or []]
-    except TypeError:
+        return [as_settings(EpochReport, record, InputError) for record in saved or []]
+    except (InputError, TypeError):
         return []
-    values = [value for report in reports for value in vars(report).values()]
-    sound = all(value is None or isinstance(value, (int, float)) for value in values)
-    return reports if sound else []
 
 
 def draw_history(reports: Sequence[EpochReport]) -> Any:

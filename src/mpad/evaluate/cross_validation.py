@@ -15,7 +15,7 @@ from mpad.data.inputs import as_examples, as_seed
 from mpad.data.inspection import warn_of_labels
 from mpad.data.labels import label_names, learn_labels, rightness
 from mpad.errors import InputError
-from mpad.estimator.text_classifier import Split, TextClassifier, TrainingData, make_tasks, untrained_model
+from mpad.estimator.classifier import Split, TextClassifier, TrainingData, make_tasks, untrained_model
 from mpad.evaluate.label_scores import LabelScores
 from mpad.inference.pipeline import Pipeline
 from mpad.network import find_device, to_device

@@ -128,11 +128,6 @@ class Potentials:
             means[part] = vectors[part].astype(np.float32) @ self.from_mean.T
         return means
 
-    @cached_property
-    def _class_potentials(self) -> Floats:
-        """S p_i of each word and pair: (words + pairs, classes)."""
-        return self._score_parts(self.potential)
-
     def _score_parts(self, potential: NDArray[np.floating]) -> Floats:
         return np.asarray(both_classes(potential.astype(np.float32), len(self.bias)) @ self.from_scores.T)
 
@@ -141,7 +136,8 @@ class Potentials:
         """Function from part numbers to S p_i: from a table, or computed if the file is mapped, to save memory."""
         if is_memory_mapped(self.potential):
             return lambda rows: self._score_parts(self.potential.take(rows, axis=0))
-        return lambda rows: self._class_potentials.take(rows, axis=0)
+        scores = self._score_parts(self.potential)  # (words + pairs, classes)
+        return lambda rows: scores.take(rows, axis=0)
 
     @cached_property
     def constant(self) -> Floats:

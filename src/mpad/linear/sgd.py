@@ -19,7 +19,7 @@ from mpad.linear.potentials import weigh_parts
 
 if TYPE_CHECKING:
     from mpad.training.processes import Processes
-    from mpad.training.stream_windows import Window
+    from mpad.training.stream import Window
 
 MOST_PAIRS = 300_000
 _SMALLEST_ALPHA = 1e-6  # lower bound of the penalty 1 / documents, which matches a linear SVM with C = 1

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from mpad.config import TrainingConfig
 from mpad.data.labels import Labels
 from mpad.errors import InputError
-from mpad.estimator.text_classifier import TextClassifier, check_memory
+from mpad.estimator.classifier import TextClassifier, check_memory
 from mpad.explain.explanation import Explanation
 from mpad.graph.build import GraphConfig
 from mpad.network import Network

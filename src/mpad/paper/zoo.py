@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mpad.errors import DamagedModel
-from mpad.estimator.text_classifier import TextClassifier
+from mpad.estimator.classifier import TextClassifier
 from mpad.paper.baselines.base import PlainClassifier
 from mpad.paper.networks.baselines import baseline_options
 from mpad.registry import REGISTRY, find, find_kind

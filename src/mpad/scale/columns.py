@@ -111,7 +111,7 @@ def load_column_predictor(
         from mpad import inference
 
         return _of_pipeline(inference.load(folder, tokenizer), options)
-    from mpad.estimator.text_classifier import TextClassifier
+    from mpad.estimator.classifier import TextClassifier
     from mpad.paper import zoo
 
     model = zoo.load(folder, device, tokenizer)

@@ -1,6 +1,7 @@
 """Adam over networks of many small tensors, of one model or of several stacked ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
@@ -13,63 +14,11 @@ _LARGE = 1 << 17  # numbers of a model; a tensor this large is worth an update o
 _ALIGN = 16  # numbers; where each parameter starts, so that products read whole cache lines
 
 
-class FlatParameters:
-    """Parameters laid end to end, one row per model; each parameter is a view of its part.
-
-    A step over thirty small tensors costs a millisecond of bookkeeping; over one vector, a tenth of that.
-    """
-
-    def __init__(self, parameters: Iterable[nn.Parameter], n_models: int, like: Tensor) -> None:
-        self.parameters = list(parameters)
-        sizes = [parameter.numel() // n_models for parameter in self.parameters]
-        padded = [-(-size // _ALIGN) * _ALIGN for size in sizes]
-        self.flat = like.new_zeros(n_models, sum(padded))
-        self._gradient = torch.zeros_like(self.flat)
-        self._views: list[Tensor] = []
-        self._zeros = [self.flat.new_zeros(n_models, size) for size in sizes]
-        gaps = [padded_size - size for size, padded_size in zip(sizes, padded, strict=True)]
-        self._gaps = [self.flat.new_zeros(n_models, gap) for gap in gaps]
-        start = 0
-        for parameter, size, padded_size in zip(self.parameters, sizes, padded, strict=True):
-            part = self.flat[:, start : start + size]
-            part.copy_(parameter.detach().reshape(n_models, size))
-            parameter.data = part.view(parameter.shape)
-            self._views.append(parameter.data)
-            start += padded_size
-        self._addresses = [view.data_ptr() for view in self._views]
-
-    def places_of(self, chosen: Iterable[nn.Parameter]) -> Tensor:
-        """Return 1 for the numbers of these parameters, 0 for the others: (1, numbers)."""
-        numbers, parts = {id(parameter) for parameter in chosen}, []
-        for parameter, zeros, gap in zip(self.parameters, self._zeros, self._gaps, strict=True):
-            parts += [torch.full_like(zeros[:1], float(id(parameter) in numbers)), gap[:1]]
-        return torch.cat(parts, dim=1)
-
-    def gradient(self) -> Tensor:
-        """Return the gradients, laid out like the parameters: (models, numbers). A missing gradient is zero."""
-        self._bring_back()
-        parts: list[Tensor] = []
-        for parameter, zeros, gap in zip(self.parameters, self._zeros, self._gaps, strict=True):
-            parts.append(zeros if parameter.grad is None else parameter.grad.reshape(zeros.shape))
-            if gap.shape[1]:
-                parts.append(gap)
-        return torch.cat(parts, dim=1, out=self._gradient)
-
-    def _bring_back(self) -> None:
-        """Make parameters views again that were moved, for example to share them with a process."""
-        for parameter, view, address in zip(self.parameters, self._views, self._addresses, strict=True):
-            if parameter.data_ptr() != address:
-                view.copy_(parameter.detach())
-                parameter.data = view
-
-    def release(self) -> None:
-        """Give each parameter its own memory again."""
-        for parameter in self.parameters:
-            parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
-
-
 class Adam:
-    """Adam with a learning rate for each model. Stacked models' parameters have a leading axis, a row a model.
+    """Adam with a learning rate for each model. Stacked models' parameters have a leading axis, a row per model.
+
+    Small parameters are laid end to end, one row per model; each is a view of its part. A step over thirty small
+    tensors costs a millisecond of bookkeeping; over one vector, a tenth of that.
 
     `steps` (models,) counts the steps that each model has taken, including the current one; the caller advances it.
     """
@@ -82,35 +31,61 @@ class Adam:
         weight_decay: float = 0.0,
         decayed: Iterable[nn.Parameter] = (),
     ) -> None:
-        trained, n = list(parameters), len(rates)
+        trained, n, decays = list(parameters), len(rates), {id(parameter) for parameter in decayed}
+        self._steps, self._n, like = steps, n, trained[0].detach()
+        self.rates = torch.tensor(list(rates), device=steps.device, dtype=torch.float64).to(like.dtype)
         self._large = [parameter for parameter in trained if parameter.numel() >= _LARGE * n]
-        small = [parameter for parameter in trained if parameter.numel() < _LARGE * n]
-        self._small = FlatParameters(small, n, trained[0].detach())
-        self._steps, self._n = steps, n
-        self.rates = torch.tensor(list(rates), device=steps.device, dtype=torch.float64).to(trained[0].dtype)
-        shapes = [self._small.flat, *[parameter.detach().view(n, -1) for parameter in self._large]]
-        self._decay = weight_decay * self._small.places_of(decayed) if weight_decay else None
+        self._small = [parameter for parameter in trained if parameter.numel() < _LARGE * n]
+        sizes = [parameter.numel() // n for parameter in self._small]
+        padded = [-(-size // _ALIGN) * _ALIGN for size in sizes]
+        self._flat = like.new_zeros(n, sum(padded))
+        self._gradient = torch.zeros_like(self._flat)
+        self._zeros = [like.new_zeros(n, size) for size in sizes]
+        self._gaps = [like.new_zeros(n, whole - size) for size, whole in zip(sizes, padded, strict=True)]
+        decay = like.new_zeros(1, sum(padded))
+        for parameter, size, start in zip(self._small, sizes, accumulate(padded, initial=0), strict=False):
+            part = self._flat[:, start : start + size]
+            part.copy_(parameter.detach().reshape(n, size))
+            parameter.data = part.view(parameter.shape)
+            decay[:, start : start + size] = weight_decay if id(parameter) in decays else 0.0
+        self._decay = decay if weight_decay else None
+        self._views = [parameter.data for parameter in self._small]
+        self._addresses = [view.data_ptr() for view in self._views]
+        shapes = [self._flat, *[parameter.detach().view(n, -1) for parameter in self._large]]
         self.m, self.v = [torch.zeros_like(x) for x in shapes], [torch.zeros_like(x) for x in shapes]
 
     def zero_grad(self) -> None:
         """Clear the gradients."""
-        for parameter in (*self._small.parameters, *self._large):
+        for parameter in (*self._small, *self._large):
             parameter.grad = None
 
     def step(self, active: Tensor) -> None:
         """Update every parameter of the active models (models,) by its gradient."""
-        gradients, values = [self._small.gradient()], [self._small.flat]
+        gradients, values = [self._flat_gradient()], [self._flat]
         if self._decay is not None:
-            self._small.flat -= self._small.flat * (self._decay * (self.rates * active)[:, None])
+            self._flat -= self._flat * (self._decay * (self.rates * active)[:, None])
         for parameter in self._large:
             values.append(parameter.detach().view(self._n, -1))
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             gradients.append(gradient.reshape(self._n, -1))
         adam_step(values, gradients, [self.m, self.v], self.rates, self._steps, active)
 
+    def _flat_gradient(self) -> Tensor:
+        """Return the gradients of small parameters, laid out like these: (models, numbers). A missing one is zero."""
+        parts: list[Tensor] = []
+        for parameter, view, address in zip(self._small, self._views, self._addresses, strict=True):
+            if parameter.data_ptr() != address:  # it was moved, for example to share it with a process
+                view.copy_(parameter.detach())
+                parameter.data = view
+        for parameter, zeros, gap in zip(self._small, self._zeros, self._gaps, strict=True):
+            parts.append(zeros if parameter.grad is None else parameter.grad.reshape(zeros.shape))
+            if gap.shape[1]:
+                parts.append(gap)
+        return torch.cat(parts, dim=1, out=self._gradient)
+
     def changed(self) -> list[Tensor]:
         """Return every tensor that a step changes."""
-        return [self._small.flat, *[parameter.detach() for parameter in self._large], *self.m, *self.v]
+        return [self._flat, *[parameter.detach() for parameter in self._large], *self.m, *self.v]
 
     def state(self) -> dict[str, Tensor]:
         """Return moments and learning rates, for a checkpoint."""
@@ -131,7 +106,8 @@ class Adam:
     def release(self) -> None:
         """Give each parameter its own memory again."""
         self.zero_grad()
-        self._small.release()
+        for parameter in self._small:
+            parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
 
 
 @torch.no_grad()

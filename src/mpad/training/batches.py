@@ -6,7 +6,7 @@ one of a few static shapes, so that a step can be recorded once and replayed.
 
 from collections.abc import Hashable, Iterable, Sequence
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,22 +30,6 @@ _EVALUATED = 512, 1 << 18  # documents and, about, nodes of a model that are eva
 _EVALUATED_WORDS = 256, 1 << 15  # documents and, about, words of networks over sequences
 
 
-class BatchSource(Protocol):
-    """Cuts batches out of a corpus, for one model or for several."""
-
-    def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
-        """Return the input and shape of each step, in recorded shapes where they fit."""
-        ...
-
-    def batch(self, given: Any, shape: Hashable) -> tuple[Any, Tensor]:
-        """Return what the network reads at a step, and the documents of each model: (models, slots), -1 for none."""
-        ...
-
-    def held_out(self, documents: Sequence[NDArray[np.int64]]) -> Documents:
-        """Distribute each model's documents over evaluation steps."""
-        ...
-
-
 def table(parts: Sequence[Sequence[NDArray[np.int64]]], slots: int | None = None) -> Documents:
     """Return one array of the documents of each model and step."""
     n_steps = max(len(part) for part in parts)
@@ -64,11 +48,11 @@ class DynamicBatches:
         self._corpus = corpus
 
     def steps(self, documents: Documents, recorded: Iterable[Hashable]) -> list[Step]:
-        """Return the documents of each step."""
+        """Return the input and shape of each step; sources of static shapes reuse `recorded` ones."""
         return [(torch.from_numpy(row[row >= 0]), None) for row in documents[:, 0]]
 
     def batch(self, given: Tensor, shape: Hashable) -> tuple[Any, Tensor]:
-        """Cut the documents out of the corpus."""
+        """Return what the network reads at a step, and the documents of each model: (models, slots), -1 for none."""
         documents = given.to(self._corpus.device)
         return self._corpus.take(documents), documents[None]
 
@@ -172,6 +156,9 @@ class StaticSequenceBatches:
         number = np.maximum(np.cumsum(self._sizes[part]) // words, np.arange(len(part)) // (most - 1))
         runs = np.split(part, np.flatnonzero(np.diff(number)) + 1)
         return table([[run[k : k + most - 1] for run in runs for k in range(0, len(run), most - 1)]], most - 1)
+
+
+BatchSource = DynamicBatches | StaticGraphBatches | StaticSequenceBatches
 
 
 def largest_first(steps: Sequence[Step]) -> list[Step]:

@@ -1,8 +1,8 @@
-"""Training that can go on where it was cut off: one file, replaced whole after every epoch.
+"""Checkpoints: training that can be resumed. One file, replaced atomically after every epoch.
 
-It holds the network, the optimiser, the dropout's counters, the best weights so far and what every epoch came to. The
-order of the documents is drawn again from the seed. On a CPU, with the same number of threads, training that goes on
-from it ends with the very weights that it would have had.
+It holds the network, the optimizer, the dropout's counters, the best weights so far and the report of every epoch. The
+order of the documents is drawn again from the seed. On a CPU, with the same number of threads, resumed training ends
+with exactly the weights of uninterrupted training.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from mpad.errors import CheckpointError, StoreError
+from mpad.errors import CheckpointError, InputError, StoreError
 from mpad.files.atomic import write_file
 from mpad.files.safe_json import as_settings, parse_json
 from mpad.training.engine import Engine
 from mpad.training.progress import EpochReport
-from mpad.training.stopping import BestWeights, EarlyStopping
+from mpad.training.task import BestWeights, EarlyStopping
 
 _FORMAT = 2  # 1: other names of the engine's tensors
 _KEY = "mpad_checkpoint"  # of the file's metadata
@@ -35,12 +35,17 @@ _MOST_STEPS = 1 << 53
 
 @dataclass(frozen=True)
 class _Facts:
-    """A checkpoint's metadata, of the types that they have."""
+    """A checkpoint's metadata, except its format."""
 
-    fingerprint: str
+    fingerprint: str  # of the data and the settings that it belongs to
     seed: int
-    epoch: int
+    epoch: int  # the last that ended
     judge: Any
+    reports: Any
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**64:
+            raise InputError("its seed is out of range")
 
 
 @dataclass(frozen=True)
@@ -51,65 +56,46 @@ class _Judge:
     epoch: int
     waited: int
 
-
-@dataclass(frozen=True)
-class Saved:
-    """Content of a checkpoint."""
-
-    fingerprint: str  # of the data and the settings that it belongs to
-    seed: int
-    epoch: int  # the last that ended
-    judge: dict[str, Any]
-    reports: list[EpochReport]
-    tensors: dict[str, Tensor]  # the engine's, and under "best." the best weights if they are not the present ones
+    def __post_init__(self) -> None:
+        if self.score is not None and len(self.score) != 2:
+            raise InputError("its best score is not a pair of numbers")
 
 
-def open_checkpoint(path: Path, resume: bool) -> Saved | None:
-    """Read a checkpoint to go on from; None where there is none.
+def _read(path: Path) -> tuple[_Facts | None, list[EpochReport], dict[str, Tensor]]:
+    """Return a checkpoint's metadata, reports and tensors; nothing if there is no file.
 
-    Without `resume`, refuse to begin anew where that would cost a file of somebody else, or training that could go on.
+    Tensors are the engine's, and under "best." the best weights if they are not the present ones.
     """
-    saved = _read(path) if path.exists() else None
-    if saved is not None and not resume:
-        raise CheckpointError(
-            f"{path}: a training was cut off there; go on from it (resume=True in Python, --resume in a shell, with "
-            "the same data and settings), or delete it to begin anew"
-        )
-    return saved
 
-
-def _read(path: Path) -> Saved:
     def wrong(said: str) -> CheckpointError:
         return CheckpointError(f"{path}: not a checkpoint that can be read ({said}); delete it to begin anew")
 
+    if not path.exists():
+        return None, [], {}
     try:
         if not path.is_file():
             raise wrong("it is no regular file")
         with safe_open(path, framework="pt") as file:
-            facts = parse_json((file.metadata() or {}).get(_KEY, ""), wrong)
+            record = parse_json((file.metadata() or {}).get(_KEY, ""), wrong)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
-        if facts.pop("format") != _FORMAT:
+        if record.pop("format") != _FORMAT:
             raise wrong("of another version of mpad")
-        reports = [as_settings(EpochReport, one, wrong) for one in facts.pop("reports")]
-        known = as_settings(_Facts, facts, wrong)
-        if len(reports) != known.epoch or any(report.epoch != k for k, report in enumerate(reports, start=1)):
+        facts = as_settings(_Facts, record, wrong)
+        reports = [as_settings(EpochReport, one, wrong) for one in facts.reports]
+        if len(reports) != facts.epoch or any(report.epoch != k for k, report in enumerate(reports, start=1)):
             raise wrong("its epochs do not follow one another")
-        if not 0 <= known.seed < 2**64:
-            raise wrong("its seed is out of range")
-        judge = as_settings(_Judge, known.judge, wrong)
-        if not 0 <= judge.epoch <= known.epoch or not 0 <= judge.waited <= known.epoch:
+        judge = as_settings(_Judge, facts.judge, wrong)
+        if not 0 <= judge.epoch <= facts.epoch or not 0 <= judge.waited <= facts.epoch:
             raise wrong("its best epoch is not one of its epochs")
-        if judge.score is not None and len(judge.score) != 2:
-            raise wrong("its best score is not a pair of numbers")
         for name, tensor in tensors.items():
             _check_tensor(name, tensor, wrong)
-        return Saved(known.fingerprint, known.seed, known.epoch, known.judge, reports, tensors)
+        return facts, reports, tensors
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise wrong(str(error)) from None
 
 
 def _check_tensor(name: str, tensor: Tensor, wrong: Callable[[str], CheckpointError]) -> None:
-    """Refuse numbers that no training has: NaN, infinity, counts and squares below zero."""
+    """Raise if a tensor holds numbers that training never produces: NaN, infinity, negative counts and squares."""
     if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
         raise wrong(f"the tensor '{name[:60]}' holds NaN or infinity")
     if tensor.is_floating_point() and tensor.numel() and float(tensor.abs().max()) > _LARGEST:
@@ -121,22 +107,36 @@ def _check_tensor(name: str, tensor: Tensor, wrong: Callable[[str], CheckpointEr
 
 
 class Checkpoint:
-    """File that one model's training is written to and resumed from."""
+    """File that one model's training is written to after every epoch, and resumed from if it exists.
 
-    def __init__(self, path: Path, fingerprint: str, seed: int, saved: Saved | None = None) -> None:
-        if saved is not None and saved.fingerprint != fingerprint:
+    Without `resume`, an existing file is refused: it is somebody else's, or training that can be resumed.
+    """
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        self._path = path
+        self._saved, self._reports, self._tensors = _read(path)
+        if self._saved is not None and not resume:
             raise CheckpointError(
-                f"{path}: is a checkpoint of other data, other settings or another version of mpad; give those again, "
-                "or delete it to begin anew"
+                f"{path}: a training was cut off there; go on from it (resume=True in Python, --resume in a shell, "
+                "with the same data and settings), or delete it to begin anew"
             )
-        self._path, self._fingerprint, self._seed, self._saved = path, fingerprint, seed, saved
-        self._epoch = 0 if saved is None else saved.epoch  # the last that is on disk
+        self.seed = None if self._saved is None else self._saved.seed
+        self._epoch = 0 if self._saved is None else self._saved.epoch  # the last that is on disk
+
+    def belong_to(self, fingerprint: str, seed: int) -> None:
+        """Set what this training is of; raise if the file is of another one."""
+        if self._saved is not None and self._saved.fingerprint != fingerprint:
+            raise CheckpointError(
+                f"{self._path}: is a checkpoint of other data, other settings or another version of mpad; give those "
+                "again, or delete it to begin anew"
+            )
+        self._fingerprint, self.seed = fingerprint, seed
 
     def resume(self, engine: Engine, best: BestWeights, judge: EarlyStopping) -> list[EpochReport]:
         """Restore the training state; return the reports of the epochs so far."""
         if self._saved is None:
             return []
-        tensors = dict(self._saved.tensors)
+        tensors = dict(self._tensors)
         kept = {name.removeprefix(_BEST): tensors.pop(name) for name in list(tensors) if name.startswith(_BEST)}
         own = engine.state()
         if _kinds(own) != _kinds(tensors):
@@ -149,7 +149,7 @@ class Checkpoint:
             best.load_state(kept)
         elif judge.epoch:
             best.keep([0])  # the present weights are the best
-        return self._saved.reports
+        return self._reports
 
     def save(self, engine: Engine, best: BestWeights, judge: EarlyStopping, reports: list[EpochReport]) -> None:
         """Replace what is on disk; if that fails, the last good one stays."""
@@ -160,7 +160,7 @@ class Checkpoint:
         facts = {
             "format": _FORMAT,
             "fingerprint": self._fingerprint,
-            "seed": self._seed,
+            "seed": self.seed,
             "epoch": epoch,
             "judge": judge.state(),
             "reports": [asdict(report) for report in reports],

@@ -111,7 +111,11 @@ class Engine:
         self._trained = trained
         rates = [task.config.learning_rate for task in tasks]
         self._adam = Adam(trained, rates, self._counter.steps, tasks[0].config.weight_decay, _matrices(self.network))
-        self._memory = StepMemory(self._device)
+        self._accumulators = None
+        if self._device.type == "cuda":
+            from mpad.kernels.cuda import Accumulators
+
+            self._accumulators = Accumulators()  # concurrent trainings have one each
         self._pool = Pool() if captured else None
         self.train_step = Captured(self._step, self._changed, self._pool)
         self._total = self._adam.rates.new_zeros(len(tasks))
@@ -134,11 +138,10 @@ class Engine:
         self._batches = self._source or DynamicBatches(tasks[0].examples.corpus)
         checks = [task.examples if task.validation is None else task.validation for task in tasks]
         watched = [task.watched for task in tasks if task.watched is not None]
-        self._held = [self._hold(part) for part in ([checks, watched] if watched else [checks])]
-
-    def _hold(self, examples: Sequence[Examples]) -> HeldOut:
-        source = self._source or DynamicBatches(examples[0].corpus)
-        return HeldOut(source, examples, self._check, self._pool, self._processes)
+        self._held = [
+            HeldOut(self._source or DynamicBatches(part[0].corpus), part, self._check, self._pool, self._processes)
+            for part in ([checks, watched] if watched else [checks])
+        ]
 
     def fits(self, task: Task) -> bool:
         """Return whether another network can use this engine's tensors and recordings."""
@@ -178,11 +181,6 @@ class Engine:
         slots = self._tasks[0].config.batch_size + 1 if self._source is not None else None  # a last batch of one joins
         self.prepared.append(self._batches.steps(table(documents, slots), self.train_step.recordings))
 
-    def start(self) -> None:
-        """Start an epoch: train on each model's batches, then evaluate; a GPU runs asynchronously."""
-        self.pass_over()
-        self.evaluate()
-
     def evaluate(self) -> None:
         """Evaluate the held-out documents."""
         self.network.eval()
@@ -196,20 +194,18 @@ class Engine:
         self._training = Targets([examples])
         self._batches = DynamicBatches(examples.corpus)
         self.prepare([batches])
-        self.network.train()
-        for (given, shape), before in zip(self.prepared.pop(0), rows_before, strict=True):
-            self._counter.rows_before = before
-            self.train_step(given, shape)
+        self.pass_over(rows_before)
 
-    def pass_over(self) -> None:
-        """Train on each model's batches, once."""
+    def pass_over(self, rows_before: Sequence[int] | None = None) -> None:
+        """Train on the batches that `prepare` has cut, once; a GPU runs asynchronously."""
         self.network.train()
         steps = self.prepared.pop(0)
         if self._pool is not None:
             new = [step for step in steps if step[1] not in self.train_step.recordings]
             for given, shape in largest_first(new):
                 self.train_step.record(given, shape)
-        for given, shape in steps:
+        for (given, shape), before in zip(steps, rows_before or [0] * len(steps), strict=True):
+            self._counter.rows_before = before
             self.train_step(given, shape)
 
     def finish(self, documents: int | None = None) -> list[Result]:
@@ -228,7 +224,8 @@ class Engine:
     # ── A step, and a step of evaluation ──
 
     def _step(self, given: Any, shape: Hashable) -> None:
-        with self._memory.step():
+        # Kernels share memory within a step; their results must not outlive it.
+        with one_step() if self._accumulators is None else self._accumulators.cleared(self._device):
             batch, documents = self._batches.batch(given, shape)
             targets, weights, real = self._training.look_up(documents)
             counts, whole = self._processes.sum(torch.stack([real.sum(1), weights.sum(1)]))
@@ -284,7 +281,8 @@ class Engine:
         networks = [task.network for task in self._tasks]
         if self._source is None or self.stacked:  # another network may still move into these tensors
             self._adam.release()
-        self._memory.release()
+        if self._accumulators is None:
+            release_workspace()
         if self.stacked:
             unstack_models(self.network, networks)
         elif self.network is not networks[0]:
@@ -433,7 +431,7 @@ def stack_models(models: Sequence[Network]) -> Network:
     Models may differ in their weights and their dropout rates, not in their shape. Fixed word vectors that are the
     same in all of them are kept once.
     """
-    shapes = {_shape(model) for model in models}
+    shapes = {tuple(item for item in vars(model.config).items() if item[0] != "dropout") for model in models}
     if len(shapes) != 1:
         raise InputError(f"only models of one architecture train together; found {len(shapes)} different ones")
     stacked = copy.deepcopy(models[0])
@@ -455,11 +453,6 @@ def stack_models(models: Sequence[Network]) -> Network:
     return stacked
 
 
-def _shape(model: Network) -> tuple[object, ...]:
-    config = model.config
-    return tuple(value for name, value in vars(config).items() if name != "dropout")
-
-
 def _stacked_vectors(models: Sequence[Network]) -> Tensor:
     tables = [model.vectors.detach() for model in models]
     if models[0].config.learn_vectors:
@@ -475,26 +468,3 @@ def unstack_models(stacked: Network, models: Sequence[Network]) -> None:
         states = stacked.state_dict()
         for number, model in enumerate(models):
             model.load_state_dict({name: value[number] for name, value in states.items()})
-
-
-class StepMemory:
-    """The memory of one training run; concurrent runs have one each."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._accumulators = None
-        if device.type == "cuda":
-            from mpad.kernels.cuda import Accumulators
-
-            self._accumulators = Accumulators()
-
-    @contextmanager
-    def step(self) -> Iterator[None]:
-        """Let kernels share memory inside this context; their results must not outlive it."""
-        with one_step() if self._accumulators is None else self._accumulators.cleared(self._device):
-            yield
-
-    def release(self) -> None:
-        """Free the memory."""
-        if self._accumulators is None:
-            release_workspace()

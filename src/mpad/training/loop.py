@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import isfinite
 
 import numpy as np
@@ -15,8 +16,8 @@ from mpad.training.checkpoint import Checkpoint
 from mpad.training.engine import Engine, find_engine
 from mpad.training.processes import ALONE, Processes
 from mpad.training.progress import EpochReport, Sink, silent
-from mpad.training.stopping import BestWeights, EarlyStopping
-from mpad.training.task import Batches, Examples, Result, Task, check_together
+from mpad.training.stream import Window
+from mpad.training.task import Batches, BestWeights, EarlyStopping, Examples, Result, Task, check_together
 
 RunEpoch = Callable[[int], Sequence[Result]]  # the number of an epoch → each model's result
 
@@ -64,8 +65,17 @@ def train_in_turn(
     if len(tasks) > 1 and engine is None and not _can_stack(tasks):
         yield from _one_by_one(tasks, sink, keep_interrupted)
         return
-    engine = engine or find_engine(tasks)
-    run = _EpochsInMemory(engine, tasks)
+    engine, orders = engine or find_engine(tasks), _epoch_orders(tasks)
+
+    def run(epoch: int) -> Sequence[Result]:
+        if not engine.prepared:  # the first epoch, or the first after those of a checkpoint
+            engine.prepare(next(islice(orders, epoch - 1, None)))
+        engine.pass_over()
+        engine.evaluate()
+        if epoch < tasks[0].config.max_epochs:  # cut the next batches while a GPU runs these
+            engine.prepare(next(orders))
+        return engine.finish()
+
     yield from _train(engine, tasks, run, sink, checkpoint, keep_interrupted)
 
 
@@ -94,36 +104,27 @@ def _can_stack(tasks: Sequence[Task]) -> bool:
     return tasks[0].network.stackable and kernels.supports_static_batches(device)
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """A part of a streamed corpus that is in memory, and its batches."""
-
-    examples: Examples
-    batches: Batches
-    rows_before: list[int]  # rows of each whole batch that earlier processes hold
-    documents: int  # of all processes together
-
-
 def train_stream(
     task: Task,
-    lessons: Callable[[int], Iterable[Lesson]],
+    windows: Callable[[int], Iterable[Window]],
+    as_examples: Callable[[Window], Examples],
     sink: Sink = silent,
     checkpoint: Checkpoint | None = None,
     processes: Processes = ALONE,
     keep_interrupted: bool = False,
 ) -> History:
-    """Train a model on the lessons of each epoch, and leave it with the weights of its best epoch.
+    """Train a model on the windows of each epoch, and leave it with the weights of its best epoch.
 
-    With several processes each has its own lessons, as many as the others, and a share of the held-out documents. All
+    With several processes each has its own windows, as many as the others, and a share of the held-out documents. All
     end with the same weights, and the first one writes the checkpoint.
     """
     engine = Engine([task], processes=processes)
 
     def run(epoch: int) -> Sequence[Result]:
         seen = 0
-        for lesson in lessons(epoch):
-            engine.train_on_window(lesson.examples, lesson.batches, lesson.rows_before)
-            seen += lesson.documents
+        for window in windows(epoch):
+            engine.train_on_window(as_examples(window), window.batches, window.before)
+            seen += window.documents
         engine.evaluate()
         return engine.finish(seen)
 
@@ -178,35 +179,6 @@ def _train(
         yield History(own, stopping.epoch, interrupted, len(tasks))
 
 
-class _EpochsInMemory:
-    """Epochs over documents in memory; the batches of the next epoch are cut while the current one runs."""
-
-    def __init__(self, engine: Engine, tasks: Sequence[Task]) -> None:
-        self._engine, self._tasks = engine, tasks
-        self._generators = [np.random.default_rng(task.config.seed) for task in tasks]
-        self._sizes = [_sizes(task) for task in tasks]
-        self._prepared = 0  # epochs whose batches were drawn
-
-    def __call__(self, epoch: int) -> list[Result]:
-        """Train on each model's batches, then evaluate."""
-        self._prepare(epoch)
-        self._engine.start()
-        if epoch < self._tasks[0].config.max_epochs:
-            self._prepare(epoch + 1)
-        return self._engine.finish()
-
-    def _prepare(self, epoch: int) -> None:
-        """Draw the orders of documents up to an epoch, also those of epochs that a checkpoint has done."""
-        while self._prepared < epoch:
-            orders = [
-                shuffled_batches(len(task.examples), task.config.batch_size, generator, sizes)
-                for task, generator, sizes in zip(self._tasks, self._generators, self._sizes, strict=True)
-            ]
-            self._prepared += 1
-            if self._prepared == epoch:
-                self._engine.prepare(orders)
-
-
 def report_of(
     epoch: int, config: TrainingConfig, result: Result, seconds: float, stopping: EarlyStopping, model: int
 ) -> EpochReport:
@@ -228,9 +200,18 @@ def check_finite(task: Task, result: Result, epoch: int) -> None:
     )
 
 
-def _sizes(task: Task) -> NDArray[np.int64] | None:
-    examples = task.examples
-    return examples.corpus.document_sizes(examples.documents).cpu().numpy() if task.config.by_length else None
+def _epoch_orders(tasks: Sequence[Task]) -> Iterator[list[Batches]]:
+    """Yield the batches of each epoch, for each model, without end."""
+    generators = [np.random.default_rng(task.config.seed) for task in tasks]
+    sizes = [
+        task.examples.corpus.document_sizes(task.examples.documents).cpu().numpy() if task.config.by_length else None
+        for task in tasks
+    ]
+    while True:
+        yield [
+            shuffled_batches(len(task.examples), task.config.batch_size, generator, own)
+            for task, generator, own in zip(tasks, generators, sizes, strict=True)
+        ]
 
 
 def shuffled_batches(

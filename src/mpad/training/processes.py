@@ -1,8 +1,8 @@
 """Training by several processes, on one machine or on many: a plain program of torch.distributed.
 
-`torchrun` and `accelerate launch` start the processes and say in the environment who each is. Every process has its
-share of each batch; sums over all of them make up the loss, the gradients and the statistics of batch norms, so that
-all have the same weights after every step.
+`torchrun` and `accelerate launch` start the processes and give each its rank in the environment. Every process has its
+share of each batch. The loss, the gradients and the statistics of batch norms are sums over all of them, so all have
+the same weights after every step.
 """
 
 import os
@@ -48,7 +48,7 @@ class Processes:
     def sum(self, x: Tensor) -> Tensor:
         """Add a tensor up over all processes, in place."""
         if self.size > 1:
-            with _told():
+            with _translate_errors():
                 torch.distributed.all_reduce(x)
         return x
 
@@ -74,7 +74,8 @@ class Processes:
     def wait(self) -> None:
         """Wait for the other processes."""
         if self.size > 1:
-            self.sum(torch.zeros(1, device=_device_of_sums()))
+            on_gpu = torch.distributed.get_backend() == "nccl"
+            self.sum(torch.zeros(1, device="cuda" if on_gpu else "cpu"))
 
 
 ALONE = Processes()
@@ -85,14 +86,14 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        with _told():
+        with _translate_errors():
             x = x.clone()
             torch.distributed.all_reduce(x)
         return x
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        with _told():
+        with _translate_errors():
             gradient = gradients[0].clone()
             torch.distributed.all_reduce(gradient)
         return gradient
@@ -122,7 +123,7 @@ def _replace(network: nn.Module, old: type[nn.Module], new: type[nn.Module]) -> 
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
@@ -133,19 +134,10 @@ def _told() -> Iterator[None]:
         ) from None
 
 
-def launched() -> bool:
-    """Return whether torchrun, or a similar launcher, has started several processes."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
-def _device_of_sums() -> str:
-    return f"cuda:{torch.cuda.current_device()}" if torch.distributed.get_backend() == "nccl" else "cpu"
-
-
 @contextmanager
 def join_processes(device: torch.device) -> Iterator[Processes]:
-    """Meet the other processes that were started with this one; alone where there are none."""
-    if not launched():
+    """Meet the other processes that were started with this one; alone if there are none."""
+    if int(os.environ.get("WORLD_SIZE", "1")) <= 1:  # not started by torchrun or a similar launcher
         yield ALONE
         return
     if device.type == "cuda":
@@ -157,7 +149,7 @@ def join_processes(device: torch.device) -> Iterator[Processes]:
     backend = "nccl" if device.type == "cuda" else "gloo"
     distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_PATIENCE)
     own = Processes(rank, size)
-    before = signal.signal(signal.SIGTERM, _ended)
+    before = signal.signal(signal.SIGTERM, _exit)
     try:
         yield own
     finally:
@@ -165,8 +157,8 @@ def join_processes(device: torch.device) -> Iterator[Processes]:
         distributed.destroy_process_group()
 
 
-def _ended(number: int, frame: Any) -> None:
-    """Torchrun ends the processes that are left when one is gone."""
+def _exit(number: int, frame: Any) -> None:
+    """Report a signal and exit: torchrun ends the processes that are left when one is gone."""
     sys.stderr.write(
         "mpad: training was ended from outside, as when another of its processes is gone; --resume goes on\n"
     )
