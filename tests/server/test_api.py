@@ -12,8 +12,8 @@ from mpad.errors import InputError
 from mpad.paper import zoo
 from mpad.server.batching import Batcher
 from mpad.server.errors import HTTPProblem
-from mpad.server.limits import Limits
 from mpad.server.models import Predictions, load_all
+from mpad.server.settings import Limits
 
 TEXT = "He had the apple. It was not a saw!"
 ENDPOINTS = {"/predict": {"texts": TEXT}, "/explain": {"text": TEXT}, "/what-if": {"text": TEXT}}

@@ -8,8 +8,8 @@ from typing import Any
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mpad.server.limits import Limits
 from mpad.server.metrics import CONNECTION
+from mpad.server.settings import Limits
 
 _MAX_HEADERS = 64 << 10  # bytes
 _MAX_PIPELINED = 16  # requests per connection
