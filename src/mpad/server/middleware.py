@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpad.server.errors import HTTPProblem
-from mpad.server.settings import Settings
+from mpad.server.settings import MAX_HEADERS, Settings
 
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -131,6 +131,8 @@ class RequestGuard:
     def _check(self, scope: Scope) -> None:
         """Raise HTTPProblem if the headers of a request are refused."""
         headers = dict(scope["headers"])
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
+            raise HTTPProblem(431, f"headers are at most {MAX_HEADERS:,} bytes")
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
             raise HTTPProblem(400, "more than one Host header")
         if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:

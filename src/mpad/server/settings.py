@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from mpad.errors import InputError
 
+MAX_HEADERS = 64 << 10  # bytes
+
 
 @dataclass(frozen=True)
 class Limits:
