@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpad.errors import InputError, StoreError
-from mpad.scale.columns import ColumnPredictor, Kind, OwnTokenizer, PredictOptions, load_column_predictor
+from mpad.scale.columns import ColumnPredictor, Kind, PredictOptions
+from mpad.scale.text_model import OwnTokenizer, TextModel
 from mpad.storage.checksums import SUMS, digest, read_small
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _NUMPY = {"int64": np.int64, "double": np.float64, "bool": np.bool_}
 _MAX_LOADED = 4  # models per process
-_loaded: dict[tuple[Any, ...], ColumnPredictor] = {}  # cached, as engines unpickle a Predictor for every task
+_loaded: dict[tuple[Any, ...], TextModel] = {}  # cached, as engines unpickle a Predictor for every task
 
 
 class Predictor:
@@ -170,11 +170,11 @@ def load_cached(folder: Path, tokenizer: OwnTokenizer, options: PredictOptions, 
     if key not in _loaded:
         while len(_loaded) >= _MAX_LOADED:
             del _loaded[next(iter(_loaded))]
-        loaded = load_column_predictor(folder, PredictOptions(), tokenizer=tokenizer)
+        loaded = TextModel(folder, tokenizer)
         if model_digest(folder) != digest:
             raise StoreError(f"{folder}: holds another model than when the work began; begin again")
         _loaded[key] = loaded
-    return replace(_loaded[key], options=options)
+    return ColumnPredictor(_loaded[key], options)
 
 
 def model_digest(folder: Path) -> str:

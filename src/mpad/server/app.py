@@ -11,6 +11,7 @@ from importlib.resources import files
 from threading import Timer
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+import numpy as np
 from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
@@ -118,7 +119,10 @@ class Api:
             return _json_response({"model": model.name, "predictions": []})
         result = await batcher.predict(texts)
         rows: list[Any] = [None] * len(texts) if result.probabilities is None else result.probabilities.tolist()
-        shares: list[Any] = [None] * len(texts) if result.unknown is None else result.unknown.round(4).tolist()
+        shares: list[Any] = [None] * len(texts)
+        if result.words is not None:
+            words, unknown = result.words.T
+            shares = (unknown / np.maximum(words, 1)).round(4).tolist()
         predictions = [
             {
                 **_label_fields(model, labels),
@@ -161,7 +165,7 @@ class Api:
 
     async def metrics_page(self) -> Response:
         """Return the metrics of all workers in Prometheus' text format."""
-        return Response(self.metrics.page(), media_type=CONTENT_TYPE)
+        return Response(await self.metrics.page(), media_type=CONTENT_TYPE)
 
     async def info(self) -> Response:
         """Describe the models and the limits of a request."""

@@ -38,14 +38,9 @@ def serve(settings: Settings, sockets: list[socket], announce: Callable[[], None
         return
     with TemporaryDirectory(prefix="mpad-metrics-", dir=os.environ.get(FOLDER)) as folder:
         os.environ[FOLDER] = folder  # read by the workers
-        _supervise(settings, options, sockets, announce)
-
-
-def _supervise(
-    settings: Settings, options: dict[str, Any], sockets: list[socket], announce: Callable[[], None]
-) -> None:
-    options |= {"factory": True, "workers": settings.workers, "timeout_worker_healthcheck": _HEALTH_TIMEOUT}
-    _Supervisor(LimitedConfig(partial(_load_in_worker, settings), settings.limits, **options), sockets, announce).run()
+        options |= {"factory": True, "workers": settings.workers, "timeout_worker_healthcheck": _HEALTH_TIMEOUT}
+        config = LimitedConfig(partial(_load_in_worker, settings), settings.limits, **options)
+        _Supervisor(config, sockets, announce).run()
 
 
 class _AnnouncingServer(uvicorn.Server):
