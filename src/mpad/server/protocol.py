@@ -68,8 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """Stop the timer: the client reads again."""
         super().resume_writing()
-        if self._is_responding():
-            self._stop_timer()
+        self._stop_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer: the client disconnected."""
@@ -98,7 +97,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _time_out(self) -> None:
         self._timer = None
-        if self._is_responding():
+        if self.flow.write_paused:
             self.transport.abort()  # the client does not read the response
         else:
             self._refuse(HTTPProblem(408, f"the request was not there within {self.config.limits.seconds} seconds"))
