@@ -31,7 +31,7 @@ def score_files(job: Job, tasks: Sequence[Task], workers: int | None, address: s
         ray.data.DataContext.get_current().enable_progress_bars = False
         files = ray.data.from_items(items, override_num_blocks=min(len(items), _MAX_BLOCKS))
         score, concurrency = _FileScorer(job), min(workers or cores, cores)
-        for row in files.map_batches(score, batch_size=1, num_cpus=1, concurrency=concurrency).iter_rows():
+        for row in files.map(score, num_cpus=1, concurrency=concurrency).iter_rows():
             yield Outcome(by_source[row["source"]], int(row["rows"]), row["error"] or None, bool(row["fatal"]))
 
 
@@ -121,22 +121,15 @@ def _watch(address: str, ended: threading.Event) -> None:
 
 
 class _FileScorer:
-    """Callable for Ray Data that predicts the file of each row; each Ray process loads the model once."""
+    """Callable for Ray Data that predicts the file of a row; each Ray process loads the model once."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        outcomes = [
-            self._score(Task(Path(source), Path(out)))
-            for source, out in zip(batch["source"], batch["out"], strict=True)
-        ]
-        return {
-            "source": [str(outcome.task.source) for outcome in outcomes],
-            "rows": [outcome.rows for outcome in outcomes],
-            "error": [outcome.error or "" for outcome in outcomes],
-            "fatal": [outcome.fatal for outcome in outcomes],
-        }
+    def __call__(self, row: dict[str, str]) -> dict[str, Any]:
+        outcome = self._score(Task(Path(row["source"]), Path(row["out"])))
+        facts = {"rows": outcome.rows, "error": outcome.error or "", "fatal": outcome.fatal}
+        return {"source": row["source"], **facts}
 
     def _score(self, task: Task) -> Outcome:
         if self._job.is_done(task):  # by a worker that was killed later
