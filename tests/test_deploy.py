@@ -77,9 +77,8 @@ find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "torch" else find(name, *rest)
 from starlette.testclient import TestClient
 from mpad.server.app import make_app
-from mpad.server.limits import Limits
 from mpad.server.models import load_all
-client = TestClient(make_app(load_all([{str(tmp_path / "model")!r}], None, []), Limits()))
+client = TestClient(make_app(load_all([{str(tmp_path / "model")!r}], None, [])))
 with client:
     assert client.get("/healthz").status_code == 200
     answer = client.post("/predict", json={{"texts": ["the apple"]}}).json()

@@ -22,6 +22,7 @@ from mpad.scale import pool
 from mpad.scale.columns import PredictOptions, load_column_predictor
 from mpad.scale.job import Outcome, make_job, make_tasks
 from mpad.scale.shards import open_shard, write_predictions
+from mpad.scale.text_model import Predictions
 
 
 def mpad(*arguments):
@@ -120,9 +121,14 @@ import resource, sys
 from pathlib import Path
 from mpad.scale.columns import ColumnPredictor, PredictOptions
 from mpad.scale.shards import open_shard, write_predictions
+from mpad.data.labels import Labels
+from mpad.scale.text_model import Predictions
 import numpy as np
-decide = lambda texts: (["a"] * len(texts), np.ones((len(texts), 2)))
-answerer = ColumnPredictor(decide, np.array(["a", "b"]), False, True, PredictOptions())
+class Model:
+    labels, has_probabilities = Labels(np.array(["a", "b"])), True
+    def predict(self, texts):
+        return Predictions(["a"] * len(texts), np.ones((len(texts), 2)))
+answerer = ColumnPredictor(Model(), PredictOptions())
 for file in sys.argv[1:]:
     write_predictions(open_shard(Path(file), None), answerer, Path(f"{file}.out"), "key")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
@@ -159,10 +165,10 @@ def test_a_file_is_answered_a_few_thousand_rows_at_a_time(model, tmp_path, name)
 
     def decide(texts):
         sizes.append(len(texts))
-        return ["fruit"] * len(texts), np.ones((len(texts), 2))
+        return Predictions(["fruit"] * len(texts), np.ones((len(texts), 2)))
 
     answerer = load_column_predictor(model, PredictOptions())
-    object.__setattr__(answerer, "predict_texts", decide)
+    answerer.model.predict = decide
     shard = open_shard(path, None)
     assert write_predictions(shard, answerer, tmp_path / "out.parquet", "key") == rows == sum(sizes)
     assert max(sizes) == 2048 and pq.read_table(tmp_path / "out.parquet")["text"].to_pylist() == texts

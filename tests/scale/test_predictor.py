@@ -91,7 +91,7 @@ def test_a_process_reads_the_model_once_and_needs_no_torch(model, monkeypatch):
     one = Predictor(model, top=2)
     one({"text": np.array(["a plum"])})
     assert len(pickle.dumps(one)) < 1000  # the model itself stays where it is
-    monkeypatch.setattr(predictor, "load_column_predictor", None)  # would fail if it were asked
+    monkeypatch.setattr(predictor, "TextModel", None)  # would fail if it were asked
     again = pickle.loads(pickle.dumps(one))({"text": np.array(["a plum"])})
     assert again["class 1"].tolist() == ["fruit"]
     code = (

@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 from mpad.paper import zoo
 from mpad.server.app import make_app
 from mpad.server.models import load_all
+from mpad.server.settings import Settings
 
 
 @pytest.fixture(scope="session")
@@ -40,9 +41,10 @@ def models(folders):
 
 
 @contextmanager
-def client_of(models, **options):
+def client_of(models, log_event=print, **options):
     lines = []
-    with TestClient(make_app(models, log=lines.append, **options), base_url="http://localhost") as client:
+    app = make_app(models, Settings(**options), lines.append, log_event)
+    with TestClient(app, base_url="http://localhost") as client:
         client.lines = lines
         yield client
 

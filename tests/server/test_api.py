@@ -10,10 +10,11 @@ from tests.server.conftest import client_of
 from mpad import MPADClassifier
 from mpad.errors import InputError
 from mpad.paper import zoo
+from mpad.scale.text_model import Predictions
 from mpad.server.batching import Batcher
 from mpad.server.errors import HTTPProblem
-from mpad.server.limits import Limits
-from mpad.server.models import Predictions, load_all
+from mpad.server.models import load_all
+from mpad.server.settings import Limits
 
 TEXT = "He had the apple. It was not a saw!"
 ENDPOINTS = {"/predict": {"texts": TEXT}, "/explain": {"text": TEXT}, "/what-if": {"text": TEXT}}

@@ -149,7 +149,7 @@ def test_the_old_model_is_let_go(both, tmp_path):
     first, second = both
     first.save(tmp_path / "model")
     lines, models = [], load_all([str(tmp_path / "model")])
-    old = weakref.ref(models["model"]), weakref.ref(models["model"]._model.network)
+    old = weakref.ref(models["model"]), weakref.ref(models["model"].model.network)
     with client_of(models, reload_every=0.05, log_event=lines.append) as client:
         models.clear()
         for body in ({"texts": TEXT}, {"text": TEXT}):

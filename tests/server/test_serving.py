@@ -10,7 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.server.conftest import running
+import uvicorn
+from tests.server.conftest import running, until
+
+from mpad.server.protocol import LimitedConfig, listen
+from mpad.server.settings import Limits
 
 
 def post(address, path, body, headers=None):
@@ -99,6 +103,30 @@ def test_a_request_that_does_not_come_is_given_up(folders, sent):
         assert answer.startswith(b"HTTP/1.1 408 ") and b"not there within 1 seconds" in answer
         assert connection.recv(1000) == b""
         assert post(address, "/predict", {"texts": "a"})["predictions"]
+
+
+async def send_much(scope, receive, send):
+    """Answer with more than the buffers of a socket hold, in one piece."""
+    size = 30 << 20
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+    await send({"type": "http.response.body", "body": bytes(size)})
+
+
+def test_a_response_that_nobody_reads_is_given_up():
+    (listening,) = listen("127.0.0.1", 0)
+    config = LimitedConfig(send_much, Limits(seconds=1), log_level="error", ws="none", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        assert until(lambda: server.started)
+        with socket.create_connection(listening.getsockname()) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert until(lambda: server.server_state.connections)
+            assert until(lambda: not server.server_state.connections)
+    finally:
+        server.should_exit = True
+        thread.join(1200)
 
 
 def test_a_half_sent_request_does_not_hold_up_a_stop(folders):

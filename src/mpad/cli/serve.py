@@ -75,10 +75,10 @@ def run(
     for needed in ("threadpoolctl", "uvicorn", "fastapi", "prometheus_client"):
         require(needed, extra="serve")
     from mpad.errors import InputError
-    from mpad.server.limits import Limits
     from mpad.server.models import named_folders
     from mpad.server.protocol import listen
-    from mpad.server.workers import Settings, serve
+    from mpad.server.settings import Limits, Settings
+    from mpad.server.workers import serve
 
     key = None
     if api_key_file is not None:

@@ -1,26 +1,18 @@
 """Predictions as columns, as `mpad predict` prints them and engines write them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.data.labels import as_lists
 from mpad.errors import InputError
-from mpad.linear.potentials import count_words
-from mpad.registry import find_kind
-from mpad.storage.model_folder import read_kind
-from mpad.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from mpad.inference.pipeline import Pipeline
+from mpad.scale.text_model import OwnTokenizer, TextModel
 
 Kind = Literal["string", "int64", "double", "bool", "strings"]  # type of a column; "strings" is a list per cell
-PredictTexts = Callable[[list[str]], tuple[list[Any], NDArray[np.float64] | None]]  # texts → labels, probabilities
-OwnTokenizer = str | Tokenizer | Callable[[str], Iterable[str]] | None
 _KINDS: dict[str, Kind] = {"U": "string", "O": "string", "i": "int64", "u": "int64", "f": "double", "b": "bool"}
 
 
@@ -46,10 +38,7 @@ class PredictOptions:
 class ColumnPredictor:
     """Loaded model whose predictions are columns."""
 
-    predict_texts: PredictTexts
-    classes: NDArray[Any]
-    many: bool  # multi-label
-    has_probabilities: bool
+    model: TextModel
     options: PredictOptions
     words: Counter[str] = field(default_factory=Counter)  # counts of all and unknown words, and of empty documents
 
@@ -60,37 +49,46 @@ class ColumnPredictor:
             raise InputError("reject_below is for single-label models, this model gives many: use threshold")
 
     @property
+    def many(self) -> bool:
+        """Return whether the model is multi-label."""
+        return self.model.labels.multilabel
+
+    @property
     def fields(self) -> dict[str, Kind]:
         """Names and types of the columns, in order."""
-        kind = _KINDS[self.classes.dtype.kind]
+        classes = self.model.labels.classes
+        kind = _KINDS[classes.dtype.kind]
         fields: dict[str, Kind] = {"label": "strings" if self.many else kind}
-        if not self.has_probabilities:
+        if not self.model.has_probabilities:
             return fields
         for k in range(1, (self.options.top or 0) + 1):
             fields |= {f"class {k}": kind, f"probability {k}": "double"}
         if self.options.top is None and not self.many:
             fields["probability"] = "double"
-        return fields | ({f"p({name})": "double" for name in self.classes.tolist()} if self.options.proba else {})
+        return fields | ({f"p({name})": "double" for name in classes.tolist()} if self.options.proba else {})
 
     def predict(self, texts: list[str]) -> list[list[Any]]:
         """Return the columns of `fields`, with one cell per document."""
-        labels, p = self.predict_texts(texts)
+        labels, p, words = self.model.predict(texts)
+        if words is not None:
+            total, unknown = words.sum(axis=0).tolist()
+            self.words.update({"all": total, "unknown": unknown, "empty": int((words[:, 0] == 0).sum())})
+        columns = [self._select_labels(labels, p)]
         if p is None:
-            return [[list(map(str, row)) for row in labels] if self.many else labels]
+            return columns
         best = self._top_classes(p) if self.options.top else [] if self.many else [p.max(axis=1).tolist()]
-        return [self._select_labels(labels, p), *best, *(p.T.tolist() if self.options.proba else [])]
+        return [*columns, *best, *(p.T.tolist() if self.options.proba else [])]
 
-    def _select_labels(self, labels: list[Any], p: NDArray[np.float64]) -> list[Any]:
+    def _select_labels(self, labels: list[Any], p: NDArray[np.float64] | None) -> list[Any]:
         """Apply `threshold` or `reject_below`."""
-        options = self.options
+        threshold, least = self.options.threshold, self.options.reject_below
+        if p is not None and threshold is not None:
+            labels = [self.model.labels.classes[row].tolist() for row in p > threshold]
         if self.many:
-            if options.threshold is not None:
-                labels = [self.classes[row].tolist() for row in p > options.threshold]
-            return [list(map(str, row)) for row in labels]
-        if options.reject_below is None:
+            return as_lists(labels)
+        if p is None or least is None:
             return labels
-        accepted = (p.max(axis=1) >= options.reject_below).tolist()
-        return [label if keep else None for label, keep in zip(labels, accepted, strict=True)]
+        return [label if highest >= least else None for label, highest in zip(labels, p.max(axis=1), strict=True)]
 
     def _top_classes(self, p: NDArray[np.float64]) -> list[list[Any]]:
         """Return class and probability columns of the most probable classes; empty beyond the number of classes."""
@@ -98,7 +96,7 @@ class ColumnPredictor:
         order = (-p).argsort(axis=1, kind="stable")[:, :top]
         columns: list[list[Any]] = []
         for chosen in order.T:
-            columns += [self.classes[chosen].tolist(), p[np.arange(len(p)), chosen].tolist()]
+            columns += [self.model.labels.classes[chosen].tolist(), p[np.arange(len(p)), chosen].tolist()]
         return columns + [[None] * len(p) for _ in range(2 * (top - order.shape[1]))]
 
 
@@ -106,34 +104,4 @@ def load_column_predictor(
     folder: Path, options: PredictOptions, device: str = "cpu", tokenizer: OwnTokenizer = None
 ) -> ColumnPredictor:
     """Load a model folder, without torch on a CPU if the model allows it."""
-    entry = find_kind(read_kind(folder))
-    if device == "cpu" and entry is not None and entry.without_torch:  # importing torch takes two seconds
-        from mpad import inference
-
-        return _of_pipeline(inference.load(folder, tokenizer), options)
-    from mpad.estimator.classifier import TextClassifier
-    from mpad.paper import zoo
-
-    model = zoo.load(folder, device, tokenizer)
-    if isinstance(model, TextClassifier):
-        return _of_pipeline(model.model_, options)
-    has_probabilities, labels = entry is not None and entry.probabilities, model.labels_
-
-    def predict(texts: list[str]) -> tuple[list[Any], Any]:
-        return labels.to_names(model.predict(texts)), model.predict_proba(texts) if has_probabilities else None
-
-    return ColumnPredictor(predict, labels.classes, labels.multilabel, has_probabilities, options)
-
-
-def _of_pipeline(model: "Pipeline", options: PredictOptions) -> ColumnPredictor:
-    labels, words = model.labels, Counter[str]()
-
-    def predict(texts: list[str]) -> tuple[list[Any], Any]:
-        parts = list(model.answers(texts))
-        for graphs, _ in parts if model.kind == "mpad" else ():
-            each, unknown = count_words(graphs, len(model.vocabulary))
-            words.update({"all": int(each.sum()), "unknown": int(unknown.sum()), "empty": int((each == 0).sum())})
-        logits = np.concatenate([answer.logits for _, answer in parts])
-        return labels.to_names(labels.decide(logits)), labels.probabilities(logits)
-
-    return ColumnPredictor(predict, labels.classes, labels.multilabel, True, options, words)
+    return ColumnPredictor(TextModel(folder, tokenizer, device), options)

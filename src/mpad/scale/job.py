@@ -14,6 +14,8 @@ from mpad.scale.columns import PredictOptions
 from mpad.scale.predictor import load_cached, model_digest
 from mpad.scale.shards import open_shard, read_key, write_predictions
 
+MAX_KILLS = 3  # workers killed while predicting a file before it is skipped
+
 
 @dataclass(frozen=True)
 class Task:
@@ -21,6 +23,10 @@ class Task:
 
     source: Path
     out: Path
+
+    def give_up(self) -> "Outcome":
+        """Return the outcome of a file that was in progress whenever a worker was killed."""
+        return Outcome(self, error=f"{self.source}: its worker was killed {MAX_KILLS} times; is there enough memory?")
 
 
 @dataclass(frozen=True)

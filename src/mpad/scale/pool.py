@@ -9,9 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
-from mpad.scale.job import Job, Outcome, Task
-
-_MAX_KILLS = 3  # workers killed while predicting a file before it is skipped
+from mpad.scale.job import MAX_KILLS, Job, Outcome, Task
 
 
 def score_files(job: Job, tasks: Sequence[Task], workers: int) -> Iterator[Outcome]:
@@ -30,11 +28,9 @@ def score_files(job: Job, tasks: Sequence[Task], workers: int) -> Iterator[Outco
             yield outcome
         for task in interrupted:
             kills[task] += 1
-            if kills[task] == _MAX_KILLS:
+            if kills[task] == MAX_KILLS:
                 del kills[task]
-                yield Outcome(
-                    task, error=f"{task.source}: its worker was killed {_MAX_KILLS} times; is there enough memory?"
-                )
+                yield task.give_up()
 
 
 def _run_until_kill(job: Job, tasks: Sequence[Task], workers: int) -> Generator[Outcome, None, list[Task]]:

@@ -2,22 +2,21 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpad.errors import InputError, StoreError
-from mpad.scale.columns import ColumnPredictor, Kind, OwnTokenizer, PredictOptions, load_column_predictor
+from mpad.scale.columns import ColumnPredictor, Kind, PredictOptions
+from mpad.scale.text_model import OwnTokenizer, TextModel
 from mpad.storage.model_folder import SUMS, digest, read_small
 
 if TYPE_CHECKING:
     import pyarrow
 
-_NUMPY = {"int64": np.int64, "double": np.float64, "bool": np.bool_}
 _MAX_LOADED = 4  # models per process
-_loaded: dict[tuple[Any, ...], ColumnPredictor] = {}  # cached, as engines unpickle a Predictor for every task
+_loaded: dict[tuple[Any, ...], TextModel] = {}  # cached, as engines unpickle a Predictor for every task
 
 
 class Predictor:
@@ -76,18 +75,23 @@ class Predictor:
 
     def __call__(self, batch: Any) -> Any:
         """Return the batch with the columns of the predictions appended."""
-        from pyarrow import RecordBatch, Table
+        import pyarrow
 
-        if isinstance(batch, (Table, RecordBatch)):
-            return self._extend_arrow(batch)
-        if isinstance(batch, Mapping):
-            return {**batch, **self._predict_columns(list(batch), batch)}
-        if hasattr(batch, "assign") and hasattr(batch, "columns"):  # pandas is optional
-            return batch.assign(**self._predict_columns(list(batch.columns), batch))
-        raise InputError(
-            "expected a dict of arrays, a pandas DataFrame, a pyarrow Table or RecordBatch, "
-            f"found {type(batch).__name__}"
-        )
+        is_arrow, is_pandas = isinstance(batch, (pyarrow.Table, pyarrow.RecordBatch)), hasattr(batch, "assign")
+        if not (is_arrow or is_pandas or isinstance(batch, Mapping)):
+            raise InputError(
+                "expected a dict of arrays, a pandas DataFrame, a pyarrow Table or RecordBatch, "
+                f"found {type(batch).__name__}"
+            )
+        names = batch.schema.names if is_arrow else list(batch)
+        cells = self._text_column(names, batch)
+        texts = fill_missing(cells.to_pylist() if is_arrow else cells, self.text)
+        if is_arrow:
+            schema = pyarrow.schema([*batch.schema, *arrow_fields(self.model, names)], batch.schema.metadata)
+            return type(batch).from_arrays([*batch.columns, *predict_arrow(self.model, texts)], schema=schema)
+        columns = zip(self.fields(names).items(), self.model.predict(texts), strict=True)
+        added = {name: _array(cells, kind) for (name, kind), cells in columns}
+        return batch.assign(**added) if is_pandas else {**batch, **added}
 
     def fields(self, existing: Sequence[str] = ()) -> dict[str, Kind]:
         """Return names and types of the added columns, distinct from the existing ones."""
@@ -102,23 +106,6 @@ class Predictor:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None}
-
-    def _predict_columns(self, existing: list[str], batch: Any) -> dict[str, Any]:
-        texts = fill_missing(self._text_column(existing, batch), self.text)
-        columns = self.model.predict(texts)
-        return {
-            unique_column(name, existing): _array(cells, kind)
-            for (name, kind), cells in zip(self.model.fields.items(), columns, strict=True)
-        }
-
-    def _extend_arrow(self, batch: "pyarrow.Table | pyarrow.RecordBatch") -> Any:
-        names = batch.schema.names
-        column = self._text_column(names, batch)
-        arrays = predict_arrow(self.model, fill_missing(column.to_pylist(), self.text))
-        schema = batch.schema
-        for field in arrow_fields(self.model, names):
-            schema = schema.append(field)
-        return type(batch).from_arrays([*batch.columns, *arrays], schema=schema)
 
     def _text_column(self, names: Sequence[str], batch: Any) -> Any:
         if names.count(self.text) != 1:
@@ -157,9 +144,9 @@ def arrow_fields(model: ColumnPredictor, existing: Sequence[str]) -> "list[pyarr
     """Return the pyarrow fields of the predictions, with names distinct from the existing ones."""
     import pyarrow
 
-    types = {"double": pyarrow.float64(), "bool": pyarrow.bool_(), "strings": pyarrow.list_(pyarrow.string())}
+    strings = pyarrow.list_(pyarrow.string())
     return [
-        pyarrow.field(unique_column(name, existing), types[kind] if kind in types else getattr(pyarrow, kind)())
+        pyarrow.field(unique_column(name, existing), strings if kind == "strings" else pyarrow.type_for_alias(kind))
         for name, kind in model.fields.items()
     ]
 
@@ -170,11 +157,11 @@ def load_cached(folder: Path, tokenizer: OwnTokenizer, options: PredictOptions, 
     if key not in _loaded:
         while len(_loaded) >= _MAX_LOADED:
             del _loaded[next(iter(_loaded))]
-        loaded = load_column_predictor(folder, PredictOptions(), tokenizer=tokenizer)
+        loaded = TextModel(folder, tokenizer)
         if model_digest(folder) != digest:
             raise StoreError(f"{folder}: holds another model than when the work began; begin again")
         _loaded[key] = loaded
-    return replace(_loaded[key], options=options)
+    return ColumnPredictor(_loaded[key], options)
 
 
 def model_digest(folder: Path) -> str:
@@ -193,8 +180,8 @@ def _is_missing(cell: Any) -> bool:
 
 def _array(cells: list[Any], kind: Kind) -> np.ndarray[Any, Any]:
     """Return cells as a NumPy array; strings, lists and columns with gaps as objects."""
-    if kind in _NUMPY and None not in cells:
-        return np.array(cells, _NUMPY[kind])
+    if kind in ("int64", "double", "bool") and None not in cells:
+        return np.array(cells, kind)
     result = np.empty(len(cells), object)
     for k, cell in enumerate(cells):  # assigning a slice would turn lists of equal length into a matrix
         result[k] = cell

@@ -7,17 +7,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mpad.errors import EngineError
 from mpad.extras import require
 from mpad.files.atomic import temporary_files
-from mpad.scale.job import Job, Outcome, Task
+from mpad.scale.job import MAX_KILLS, Job, Outcome, Task
 from mpad.scale.shards import count_rows
 
-_MAX_KILLS = 3  # workers killed while predicting a file before it is skipped; Ray itself retries forever
 _MAX_BLOCKS = 4096  # with more files, several share a block
 _TIMEOUT = 5.0  # seconds for a cluster to answer
 _MAX_FAILURES = 3  # consecutive, before the cluster counts as gone
@@ -32,7 +31,7 @@ def score_files(job: Job, tasks: Sequence[Task], workers: int | None, address: s
         ray.data.DataContext.get_current().enable_progress_bars = False
         files = ray.data.from_items(items, override_num_blocks=min(len(items), _MAX_BLOCKS))
         score, concurrency = _FileScorer(job), min(workers or cores, cores)
-        for row in files.map_batches(score, batch_size=1, num_cpus=1, concurrency=concurrency).iter_rows():
+        for row in files.map(score, num_cpus=1, concurrency=concurrency).iter_rows():
             yield Outcome(by_source[row["source"]], int(row["rows"]), row["error"] or None, bool(row["fatal"]))
 
 
@@ -45,43 +44,41 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address == "local" else {}
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    started, ended = not ray.is_initialized(), threading.Event()
+    started = not ray.is_initialized()
     try:
         if started:
             _check_reachable(address)
             ray.init(address, logging_level=logging.CRITICAL, log_to_driver=False, **own)
-        threading.Thread(target=_watch, args=(address, ended), daemon=True).start()
-        with _report_cluster_loss(address):
+        with _exit_on_loss(address):
             yield ray
     except (ConnectionError, ray.exceptions.RayError) as error:
         message = " ".join(str(error).split())[:200] or type(error).__name__
         raise EngineError(f"Ray, {address}: {message}; finished files are kept, run this again") from None
     finally:
-        ended.set()
         if started:
             ray.shutdown()
 
 
 @contextmanager
-def _report_cluster_loss(address: str) -> Iterator[None]:
-    """Start a process that reports a lost cluster, because Ray then kills this process without a message.
+def _exit_on_loss(address: str) -> Iterator[None]:
+    """Exit with a one-line message once the cluster is lost, on which Ray would spend a minute and a page of logs.
 
-    The reporter waits until the pipe from this process closes, then checks whether the cluster is still reachable.
+    A process of its own prints the message, because Ray may kill this one first: it waits until the pipe from here
+    closes, and then checks whether the cluster is still reachable.
     """
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if not port.isdecimal():  # a local cluster ends with this process
+    at = _host_and_port(address)
+    if at is None:  # a local cluster ends with this process
         yield
         return
-    command = [sys.executable, "-c", _REPORTER, host.strip("[]"), port, _loss_message(address)]
-    watcher = subprocess.Popen(command, stdin=subprocess.PIPE)
+    message = f"mpad: Ray, {address}: the cluster is gone; finished files are kept, run this again\n"
+    reporter = subprocess.Popen([sys.executable, "-c", _REPORTER, *map(str, at), message], stdin=subprocess.PIPE)
+    ended = threading.Event()
+    threading.Thread(target=_watch, args=(address, ended), daemon=True).start()
     try:
         yield
     finally:
-        assert watcher.stdin is not None
-        with suppress(OSError):
-            watcher.stdin.write(b"done")
-            watcher.stdin.close()
-        watcher.wait()
+        ended.set()
+        reporter.communicate(b"done")
 
 
 _REPORTER = """
@@ -94,26 +91,24 @@ if sys.stdin.read() != "done":
 """
 
 
-def _loss_message(address: str) -> str:
-    return f"mpad: Ray, {address}: the cluster is gone; finished files are kept, run this again\n"
+def _host_and_port(address: str) -> tuple[str, int] | None:
+    """Return where a cluster listens; None for "local" and "auto"."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    return (host.strip("[]"), int(port)) if port.isdecimal() else None
 
 
 def _check_reachable(address: str) -> None:
     """Raise ConnectionError if nothing listens at the address; Ray itself would wait for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if not port.isdecimal():
-        return  # "local" and "auto"
+    at = _host_and_port(address)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT).close()
+        if at is not None:
+            socket.create_connection(at, _TIMEOUT).close()
     except OSError as error:
         raise ConnectionError(f"no cluster answers there ({error.strerror or error})") from None
 
 
 def _watch(address: str, ended: threading.Event) -> None:
-    """Exit with a one-line message once the cluster is lost; Ray takes a minute and prints a page of logs.
-
-    An exception would not do: the main thread waits inside Ray's own code.
-    """
+    """Exit once the cluster is lost; an exception would not do, as the main thread waits inside Ray's own code."""
     failed = 0
     while failed < _MAX_FAILURES and not ended.wait(_TIMEOUT / _MAX_FAILURES):
         try:
@@ -122,34 +117,23 @@ def _watch(address: str, ended: threading.Event) -> None:
         except ConnectionError:
             failed += 1
     if not ended.is_set():
-        if not address.rpartition(":")[2].isdecimal():  # otherwise the reporter prints it
-            sys.stderr.write(_loss_message(address))
-            sys.stderr.flush()
         os._exit(1)
 
 
 class _FileScorer:
-    """Callable for Ray Data that predicts the file of each row; each Ray process loads the model once."""
+    """Callable for Ray Data that predicts the file of a row; each Ray process loads the model once."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        outcomes = [
-            self._score(Task(Path(source), Path(out)))
-            for source, out in zip(batch["source"], batch["out"], strict=True)
-        ]
-        return {
-            "source": [str(outcome.task.source) for outcome in outcomes],
-            "rows": [outcome.rows for outcome in outcomes],
-            "error": [outcome.error or "" for outcome in outcomes],
-            "fatal": [outcome.fatal for outcome in outcomes],
-        }
+    def __call__(self, row: dict[str, str]) -> dict[str, Any]:
+        outcome = self._score(Task(Path(row["source"]), Path(row["out"])))
+        facts = {"rows": outcome.rows, "error": outcome.error or "", "fatal": outcome.fatal}
+        return {"source": row["source"], **facts}
 
     def _score(self, task: Task) -> Outcome:
         if self._job.is_done(task):  # by a worker that was killed later
             return Outcome(task, count_rows(task.out))
-        if len(temporary_files(task.out.parent, task.out.name)) >= _MAX_KILLS:
-            message = f"{task.source}: its worker was killed {_MAX_KILLS} times; is there enough memory?"
-            return Outcome(task, error=message)
+        if len(temporary_files(task.out.parent, task.out.name)) >= MAX_KILLS:  # Ray itself retries forever
+            return task.give_up()
         return self._job.score(task)

@@ -19,10 +19,9 @@ from mpad.scale.predictor import Predictor
 if TYPE_CHECKING:
     import pyarrow
 
+# Spark has other names for these types
 _TYPES: dict[Kind, str] = {
-    "string": "string",
     "int64": "bigint",
-    "double": "double",
     "bool": "boolean",
     "strings": "array<string>",
 }
@@ -94,4 +93,4 @@ def predict_udf(folder: str | Path, **options: Any) -> Any:
 
 def _ddl(predictor: Predictor, existing: Any) -> str:
     quoted = {name.replace("`", "``"): kind for name, kind in predictor.fields(existing).items()}
-    return ", ".join(f"`{name}` {_TYPES[kind]}" for name, kind in quoted.items())
+    return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in quoted.items())

@@ -3,25 +3,28 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from html import escape
 from importlib.resources import files
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_type_hints
 
+import numpy as np
 from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.routing import APIRoute
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from mpad._version import __version__
+from mpad.data.labels import as_lists
+from mpad.scale.text_model import Predictions
 from mpad.server.batching import Batcher
 from mpad.server.errors import HTTPProblem
-from mpad.server.limits import Limits
 from mpad.server.metrics import CONTENT_TYPE, Metrics
 from mpad.server.middleware import RequestGuard, to_stderr
 from mpad.server.models import LoadedModel
@@ -30,18 +33,14 @@ from mpad.server.schemas import (
     Error,
     ExplainRequest,
     ExplainResponse,
-    Health,
     Info,
     PredictRequest,
     PredictResponse,
-    Ready,
+    Status,
     WhatIfRequest,
-    body_schema,
     read_body,
 )
-
-if TYPE_CHECKING:
-    from mpad.explain.explanation import Explanation
+from mpad.server.settings import Settings
 
 _SCRIPTS = "app", "answer", "graph", "dom", "workspace", "overview", "labels", "table", "csv", "docs"
 _FILES = {"/": "index.html", "/style.css": "style.css"} | {f"/{name}.js": f"{name}.js" for name in _SCRIPTS}
@@ -98,61 +97,43 @@ class SerialExecutor:
 class Api:
     """Endpoints over named models; the first model is the default."""
 
-    def __init__(self, models: Mapping[str, LoadedModel], limits: Limits, needs_key: bool) -> None:
-        self._limits, self._needs_key = limits, needs_key
+    def __init__(self, models: Mapping[str, LoadedModel], settings: Settings) -> None:
+        self._limits, self._needs_key = settings.limits, settings.key is not None
         self.metrics = Metrics()
-        self.batchers = {name: Batcher(model, limits.waiting, self.metrics) for name, model in models.items()}
+        waiting = self._limits.waiting
+        self.batchers = {name: Batcher(model, waiting, self.metrics) for name, model in models.items()}
         for model in models.values():
             self.metrics.set_model(model, loaded=True)
         # Two executors, so that a click on the page never waits for a long explanation.
         self._explaining, self._what_if = SerialExecutor("explain"), SerialExecutor("what-if")
 
-    async def predict(self, request: Request) -> Response:
+    async def predict(self, request: Request, body: PredictRequest) -> Response:
         """Predict the label of one document or many, with the probability of each class."""
-        body = await read_body(request, PredictRequest)
         texts = [body.texts] if isinstance(body.texts, str) else body.texts
         self._check_sizes(texts, self._limits.characters)
         batcher = self._find_batcher(body.model, request, len(texts))
         model = batcher.model
         if not texts:
             return _json_response({"model": model.name, "predictions": []})
-        result = await batcher.predict(texts)
-        rows: list[Any] = [None] * len(texts) if result.probabilities is None else result.probabilities.tolist()
-        shares: list[Any] = [None] * len(texts) if result.unknown is None else result.unknown.round(4).tolist()
-        predictions = [
-            {
-                **_label_fields(model, labels),
-                "probabilities": None if row is None else dict(zip(model.classes, row, strict=True)),
-                "unknown": share,
-            }
-            for labels, row, share in zip(result.labels, rows, shares, strict=True)
-        ]
-        return _json_response({"model": model.name, "predictions": predictions})
+        return _json_predictions(model, await batcher.predict(texts))
 
-    async def explain(self, request: Request) -> Response:
+    async def explain(self, request: Request, body: ExplainRequest) -> Response:
         """Return the weights of words, pairs and sentences, and the graph of words with a layout for drawing."""
-        body = await read_body(request, ExplainRequest)
-        self._check_sizes([body.text], min(self._limits.explained, self._limits.characters))
-        model = self._find_batcher(body.model, request, 1).model
+        model = self._find_explained(request, body)
         return _json_response(await self._explaining.run(request, _explain, model, body))
 
-    async def what_if(self, request: Request) -> Response:
+    async def what_if(self, request: Request, body: WhatIfRequest) -> Response:
         """Predict the label of a document after removing some of its words and edges."""
-        body = await read_body(request, WhatIfRequest)
-        self._check_sizes([body.text], min(self._limits.explained, self._limits.characters))
-        model = self._find_batcher(body.model, request, 1).model
+        model = self._find_explained(request, body)
         edges = [(edge.source, edge.target) for edge in body.edges]
-        row = await self._what_if.run(request, model.predict_without, body.text, body.words, edges)
-        (labels,) = model.labels_of(row[None])
-        probabilities = dict(zip(model.classes, row.tolist(), strict=True))
-        prediction = {**_label_fields(model, labels), "probabilities": probabilities}
-        return _json_response({"model": model.name, "predictions": [prediction]})
+        predictions = await self._what_if.run(request, model.predict_without, body.text, body.words, edges)
+        return _json_predictions(model, predictions)
 
-    async def healthz(self, request: Request) -> Response:
+    async def healthz(self) -> Response:
         """Report that the process is up, whatever the state of its models."""
         return _json_response({"status": "ok"})
 
-    async def readyz(self, request: Request) -> Response:
+    async def readyz(self) -> Response:
         """Report whether every model is loaded and responds."""
         batchers = list(self.batchers.values())
         ready = await asyncio.gather(*[batcher.is_responding(_READY) for batcher in batchers])
@@ -163,7 +144,7 @@ class Api:
 
     async def metrics_page(self) -> Response:
         """Return the metrics of all workers in Prometheus' text format."""
-        return Response(self.metrics.page(), media_type=CONTENT_TYPE)
+        return Response(await self.metrics.page(), media_type=CONTENT_TYPE)
 
     async def info(self) -> Response:
         """Describe the models and the limits of a request."""
@@ -193,6 +174,10 @@ class Api:
         request.scope["logged"] = {"model": batcher.model.name, "documents": documents}
         return batcher
 
+    def _find_explained(self, request: Request, body: ExplainRequest | WhatIfRequest) -> LoadedModel:
+        self._check_sizes([body.text], min(self._limits.explained, self._limits.characters))
+        return self._find_batcher(body.model, request, 1).model
+
     def _check_sizes(self, texts: list[str], most: int) -> None:
         limit = self._limits.documents
         if len(texts) > limit:
@@ -202,32 +187,44 @@ class Api:
                 raise HTTPProblem(413, f"document {place} has {len(text):,} characters; at most {most:,} are taken")
 
 
+class BodyRoute(APIRoute):
+    """Route that validates the bytes of a body in one step; FastAPI would turn them into Python objects first."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request."""
+        schema = get_type_hints(self.endpoint).get("body")
+        if schema is None:
+            return super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            response: Response = await self.endpoint(request, await read_body(request, schema))
+            return response
+
+        return handle
+
+
 def make_app(
     models: Mapping[str, LoadedModel],
-    limits: Limits | None = None,
-    key: str | None = None,
-    origins: Sequence[str] = (),
-    hosts: Set[str] | None = None,
+    settings: Settings | None = None,
     log: Callable[[dict[str, Any]], None] | None = to_stderr,
-    hard_stop: float | None = None,
-    reload_every: float = 0,
     log_event: Callable[[dict[str, Any]], None] = to_stderr,
+    hard_stop: float | None = None,
 ) -> FastAPI:
     """Return the ASGI app that serves these models.
 
-    `hosts` restricts the accepted Host headers. Model folders are checked for changes every `reload_every` seconds
-    (0: never) and on SIGHUP. A thread cannot be interrupted, so the process exits `hard_stop` seconds after a stop.
+    Changed model folders are loaded again on SIGHUP and as `settings.reload_every` says. A thread cannot be
+    interrupted, so the process exits `hard_stop` seconds after a stop.
     """
-    limits = limits or Limits()
-    api = Api(models, limits, key is not None)
+    settings = settings or Settings()
+    api = Api(models, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         reloader = Reloader(api, log_event)
         reloader.handle_sighup()
         tasks = [asyncio.create_task(_repeat(_MEMORY_INTERVAL, api.metrics.update_memory))]
-        if reload_every:
-            tasks.append(asyncio.create_task(_repeat(reload_every, reloader.check_folders)))
+        if settings.reload_every:
+            tasks.append(asyncio.create_task(_repeat(settings.reload_every, reloader.check_folders)))
         yield {"metrics": api.metrics}
         for task in tasks:
             task.cancel()
@@ -241,47 +238,35 @@ def make_app(
 
     app = FastAPI(title="mpad", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.router.redirect_slashes = False  # /predict/ is a 404 with a message, not a redirect
-    app.add_exception_handler(HTTPProblem, _report_problem)
     app.add_exception_handler(HTTPException, _report_unknown_route)
-    for path, handler, body, response in (
-        ("/predict", api.predict, PredictRequest, PredictResponse),
-        ("/explain", api.explain, ExplainRequest, ExplainResponse),
-        ("/what-if", api.what_if, WhatIfRequest, PredictResponse),
-    ):
-        described: dict[str, Any] = {
-            "response_model": response,
-            "responses": _ERRORS,
-            "openapi_extra": body_schema(body),
-        }
-        # Starlette's route comes first and serves the request, 75 µs faster; FastAPI's route only documents it.
-        app.router.routes.append(Route(path, handler, methods=["POST"]))
-        app.add_api_route(path, handler, methods=["POST"], **described)
-    for path, probe in (("/healthz", api.healthz), ("/readyz", api.readyz)):
-        app.router.routes.append(Route(path, probe, methods=["GET", "HEAD"]))
-    app.add_api_route("/healthz", api.healthz, response_model=Health)
-    app.add_api_route("/readyz", api.readyz, response_model=Ready, responses=_NOT_READY)
-    app.add_api_route("/metrics", api.metrics_page, response_class=PlainTextResponse, responses={401: _ERRORS[401]})
-    app.add_api_route("/info", api.info, response_model=Info, responses={401: _ERRORS[401]})
-    for path, name in _FILES.items():
-        content = (files("mpad.server") / "static" / name).read_bytes()
-        app.add_api_route(path, _serve_file(content, name.rpartition(".")[2]), include_in_schema=False)
-    app.add_api_route("/docs", _serve_file(_docs_page(app.openapi()).encode(), "html"), include_in_schema=False)
-    known = {route.path for route in app.router.routes if isinstance(route, Route)}
+    _add_routes(app, api)
+    known = {route.path for route in app.routes if isinstance(route, Route)}
     free = {*_FILES, "/healthz", "/readyz", "/docs", "/openapi.json"}  # a browser's first requests carry no key
-    app.add_middleware(
-        RequestGuard,
-        max_body=limits.body,
-        key=key,
-        known=known,
-        free=free,
-        hosts=hosts,
-        log=log,
-        count=api.metrics.count_request,
-    )
-    if origins:  # outside the guard: a preflight request carries no key, and a page may read an error response
+    app.add_middleware(RequestGuard, settings, known, free, log, api.metrics.count_request)
+    if settings.origins:  # outside the guard: a preflight request carries no key, and a page may read an error response
         headers: dict[str, Any] = {"allow_headers": _CORS_HEADERS, "expose_headers": ["traceresponse"]}
-        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], **headers)
+        app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["GET", "POST"], **headers)
     return app
+
+
+def _add_routes(app: FastAPI, api: Api) -> None:
+    app.router.route_class = BodyRoute
+    app.post("/predict", response_model=PredictResponse, responses=_ERRORS)(api.predict)
+    app.post("/explain", response_model=ExplainResponse, responses=_ERRORS)(api.explain)
+    app.post("/what-if", response_model=PredictResponse, responses=_ERRORS)(api.what_if)
+    app.get("/healthz", response_model=Status)(api.healthz)
+    app.get("/readyz", response_model=Status, responses=_NOT_READY)(api.readyz)
+    for path, probe in (("/healthz", api.healthz), ("/readyz", api.readyz)):
+        app.head(path, include_in_schema=False)(probe)
+    with_key: dict[int | str, dict[str, Any]] = {401: _ERRORS[401]}
+    app.get("/metrics", response_class=PlainTextResponse, responses=with_key)(api.metrics_page)
+    app.get("/info", response_model=Info, responses=with_key)(api.info)
+    static = files("mpad.server") / "static"
+    for path, name in _FILES.items():
+        content = (static / name).read_bytes()
+        app.get(path, include_in_schema=False)(_serve_file(content, name.rpartition(".")[2]))
+    page = (static / "docs.html").read_text("utf-8").replace("{operations}", _describe(app.openapi()))
+    app.get("/docs", include_in_schema=False)(_serve_file(page.encode(), "html"))
 
 
 async def _repeat(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -290,36 +275,26 @@ async def _repeat(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(seconds)
 
 
-async def _report_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPProblem)
-    headers = {"retry-after": "1"} if error.status == 503 else None
-    return _json_response({"detail": error.detail}, error.status, headers)
-
-
 async def _report_unknown_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     reasons = {404: "there is nothing at this path", 405: "this path takes another method"}
     detail = f"{reasons.get(error.status_code, 'no')}: /docs lists what there is"
-    return _json_response({"detail": detail}, error.status_code, dict(error.headers or {}))
+    response = HTTPProblem(error.status_code, detail).response()
+    response.headers.update(error.headers or {})
+    return response
 
 
 def _explain(model: LoadedModel, body: ExplainRequest) -> dict[str, Any]:
-    return _serialize(model.name, model.explain(body.text, body.label, body.method, body.without))
+    """Explain a document; return the fields of `ExplainResponse`."""
+    explanation = model.explain(body.text, body.label, body.method, body.without)
+    from mpad.explain.layout import draw  # imports torch, which only the first explanation may do
 
-
-def _serialize(model: str, explanation: "Explanation") -> dict[str, Any]:
-    """Convert an explanation to the fields of `ExplainResponse`."""
-    from mpad.explain.layout import draw  # imports torch, which predictions do not need
-
-    drawing = draw(explanation)
-    occurrences = explanation.places()
-    many = isinstance(explanation.predicted, tuple)
-    predicted = [str(label) for label in (explanation.predicted if many else [explanation.predicted])]
+    drawing, occurrences = draw(explanation), explanation.places()
+    (predicted,) = as_lists([explanation.predicted])
     return {
-        "model": model,
+        "model": model.name,
         "label": str(explanation.label),
-        "predicted": ", ".join(predicted),
-        **({"labels": predicted} if many else {}),
+        **_label_fields(model, predicted, "predicted"),
         "method": explanation.method,
         "probabilities": {str(label): p for label, p in explanation.probabilities.items()},
         "words": [vars(word) for word in explanation.words],
@@ -338,17 +313,36 @@ def _serialize(model: str, explanation: "Explanation") -> dict[str, Any]:
     }
 
 
-def _label_fields(model: LoadedModel, labels: list[str]) -> dict[str, Any]:
-    """Return `label`, and for a multi-label model also the list, as a name may contain a comma."""
-    return {"label": ", ".join(labels), **({"labels": labels} if model.many else {})}
+def _json_predictions(model: LoadedModel, predictions: Predictions) -> Response:
+    """Return the response of the fields of `PredictResponse`."""
+    n = len(predictions.labels)
+    rows: list[Any] = [None] * n if predictions.probabilities is None else predictions.probabilities.tolist()
+    shares: list[Any] = [None] * n
+    if predictions.words is not None:
+        words, unknown = predictions.words.T
+        shares = (unknown / np.maximum(words, 1)).round(4).tolist()
+    each = [
+        {
+            **_label_fields(model, labels, "label"),
+            "probabilities": None if row is None else dict(zip(model.classes, row, strict=True)),
+            "unknown": share,
+        }
+        for labels, row, share in zip(predictions.labels, rows, shares, strict=True)
+    ]
+    return _json_response({"model": model.name, "predictions": each})
 
 
-def _json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def _label_fields(model: LoadedModel, labels: list[str], name: str) -> dict[str, Any]:
+    """Return the labels as one string, and for a multi-label model also as a list, as a name may contain a comma."""
+    return {name: ", ".join(labels), **({"labels": labels} if model.many else {})}
+
+
+def _json_response(content: Any) -> Response:
     try:
         body = to_json(content)
     except (PydanticSerializationError, UnicodeEncodeError):  # lone surrogates, as a file name may contain
         body = json.dumps(content, default=str).encode()
-    return Response(body, status, headers, "application/json")
+    return Response(body, media_type="application/json")
 
 
 def _serve_file(content: bytes, suffix: str) -> Callable[[], Any]:
@@ -358,29 +352,20 @@ def _serve_file(content: bytes, suffix: str) -> Callable[[], Any]:
     return serve
 
 
-def _docs_page(description: dict[str, Any]) -> str:
-    """Render an OpenAPI description as a page whose examples run against this server."""
-    parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>mpad: the API</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="style.css">'
-        '<script type="module" src="docs.js"></script></head>'
-        '<body class="docs"><main><h1>mpad, the API</h1><p>For programs: '
-        '<a href="openapi.json">openapi.json</a>. To use a model in the browser: <a href="./">the web app</a>.</p>'
-        '<p><label>API key, if this server asks for one <input id="key" type="password" autocomplete="off"></label></p>'
-    ]
+def _describe(description: dict[str, Any]) -> str:
+    """Render an OpenAPI description in HTML, with examples that run against this server."""
+    schemas, parts = description["components"]["schemas"], []
     for path, methods in description["paths"].items():
         for method, operation in methods.items():
             parts.append(f"<h2>{method.upper()} {escape(path)}</h2><p>{escape(operation.get('description', ''))}</p>")
             parts.append(_example_form(method, path))
-            if body := operation.get("requestBody"):
-                parts.append(f"<h3>request</h3>{_schema(body['content']['application/json']['schema'])}")
             responses = operation["responses"].items()
             statuses = ", ".join(f"{status}: {escape(one['description'])}" for status, one in responses)
             parts.append(f"<p>{statuses}</p>")
-    schemas = description["components"]["schemas"]
-    parts.append("<h2>responses</h2>")
-    parts += [f"<h3>{escape(name)}</h3>{_schema(schema)}" for name, schema in schemas.items()]
-    return "".join([*parts, "</main></body></html>"])
+    parts.append("<h2>requests and responses</h2>")
+    for name, schema in schemas.items():
+        parts.append(f"<h3>{escape(name)}</h3><pre>{escape(json.dumps(schema, indent=1))}</pre>")
+    return "\n".join(parts)
 
 
 def _example_form(method: str, path: str) -> str:
@@ -396,7 +381,3 @@ def _example_form(method: str, path: str) -> str:
         f'{field if body is not None else ""}<button type="submit">Run</button>'
         '<pre hidden aria-live="polite"></pre></form>'
     )
-
-
-def _schema(schema: dict[str, Any]) -> str:
-    return f"<pre>{escape(json.dumps(schema, indent=1))}</pre>"

@@ -5,9 +5,10 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from mpad.scale.text_model import Predictions
 from mpad.server.errors import HTTPProblem
 from mpad.server.metrics import Metrics
-from mpad.server.models import LoadedModel, Predictions
+from mpad.server.models import LoadedModel
 
 _MAX_BATCH = 512  # documents per pass; more would only delay the first of them
 _INLINE = 30_000  # characters, a few milliseconds: starting a thread for fewer costs more than it gains
@@ -64,7 +65,7 @@ class Batcher:
                         batch[0].result.set_exception(error)
                     continue
                 if self._metrics is not None:
-                    self._metrics.count_batch(self.model.name, len(texts), predictions.counts)
+                    self._metrics.count_batch(self.model.name, predictions)
                 first = 0
                 for one in batch:
                     last = first + len(one.texts)

@@ -3,8 +3,10 @@
 Labels are known paths, statuses, models and classes: a bounded number, and never a user's text.
 """
 
+import collections
 import os
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from mpad.server.models import DocumentCounts, LoadedModel
+from mpad.scale.text_model import Predictions
+from mpad.server.models import LoadedModel
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # environment variable with the folder through which workers share metrics
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -61,12 +64,13 @@ class Metrics:
         if seconds is not None:
             self._seconds.labels(endpoint).observe(seconds)
 
-    def count_batch(self, model: str, documents: int, counts: DocumentCounts) -> None:
+    def count_batch(self, model: str, predictions: Predictions) -> None:
         """Count one pass of a model."""
-        self._documents.labels(model).observe(documents)
-        self._words.labels(model).inc(counts.words)
-        self._unknown.labels(model).inc(counts.unknown)
-        for label, times in counts.labels.items():
+        self._documents.labels(model).observe(len(predictions.labels))
+        words, unknown = (0, 0) if predictions.words is None else predictions.words.sum(axis=0).tolist()
+        self._words.labels(model).inc(words)
+        self._unknown.labels(model).inc(unknown)
+        for label, times in collections.Counter(chain.from_iterable(predictions.labels)).items():
             self._labels.labels(model, label).inc(times)
 
     def set_model(self, model: LoadedModel, loaded: bool) -> None:
@@ -75,15 +79,12 @@ class Metrics:
 
     async def update_memory(self) -> None:
         """Record the memory of this process."""
-        self._update_memory()
-
-    def _update_memory(self) -> None:
         for kind, size in memory().items():
             self._memory.labels(kind).set(size)
 
-    def page(self) -> bytes:
+    async def page(self) -> bytes:
         """Return the metrics of all workers as text."""
-        self._update_memory()
+        await self.update_memory()
         return generate_latest(self)
 
     def collect(self) -> Iterable[Any]:

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpad.server.errors import HTTPProblem
+from mpad.server.settings import MAX_HEADERS, Settings
 
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -73,24 +74,22 @@ def read_trace(headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
 class RequestGuard:
     """ASGI middleware that checks every request and logs its outcome, never the text of a document.
 
-    `known` are the served paths; `free` are those that need no key. `hosts` are the accepted Host headers: they
-    protect against DNS rebinding, where another site's name resolves to this machine.
+    `known` are the served paths; `free` are those that need no key. `settings.hosts` protects against DNS rebinding,
+    where another site's name resolves to this machine.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        max_body: int,
-        key: str | None,
+        settings: Settings,
         known: Set[str],
         free: Set[str],
-        hosts: Set[str] | None = None,
-        log: Callable[[dict[str, Any]], None] | None = to_stderr,
-        count: Callable[[str, int, float], None] | None = None,
+        log: Callable[[dict[str, Any]], None] | None,
+        count: Callable[[str, int, float], None],
     ) -> None:
-        self._app, self._max_body, self._log, self._count, self._hosts = app, max_body, log, count, hosts
-        self._known, self._free = known, free
-        self._key = None if key is None else key.encode()
+        self._app, self._known, self._free, self._log, self._count = app, known, free, log, count
+        self._max_body, self._hosts = settings.limits.body, settings.hosts
+        self._key = None if settings.key is None else settings.key.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -111,52 +110,48 @@ class RequestGuard:
             await send(message)
 
         try:
-            headers = dict(scope["headers"])
-            problem = self._find_problem(scope, headers)
-            if problem is None:
-                await self._app(scope, self._limit_body(receive), send_with_headers)
-            else:
-                await _send_problem(problem, send_with_headers)
+            self._check(scope)
+            await self._app(scope, self._limit_body(receive), send_with_headers)
+        except HTTPProblem as problem:
+            await problem.response()(scope, receive, send_with_headers)
         except ClientDisconnect:
             status = 499  # nobody reads the response
         except asyncio.CancelledError:
-            await _send_problem(HTTPProblem(503, "the server is stopping"), send_with_headers)
+            await HTTPProblem(503, "the server is stopping").response()(scope, receive, send_with_headers)
         finally:
             taken = time.perf_counter() - start
             # arbitrary paths stay out of the log
             path = scope["path"] if scope["path"] in self._known else "(unknown)"
-            if self._count is not None:
-                self._count(path, status, taken)
+            self._count(path, status, taken)
             if self._log is not None:
                 line = {"at": round(time.time(), 3), "method": scope["method"], "path": path, "status": status}
                 line |= {"ms": round(1000 * taken, 2), "bytes": sent, **scope.get("logged", {})}
                 self._log(line if trace is None else {**line, **trace.log_fields})
 
-    def _find_problem(self, scope: Scope, headers: dict[bytes, bytes]) -> HTTPProblem | None:
+    def _check(self, scope: Scope) -> None:
+        """Raise HTTPProblem if the headers of a request are refused."""
+        headers = dict(scope["headers"])
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
+            raise HTTPProblem(431, f"headers are at most {MAX_HEADERS:,} bytes")
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
-            return HTTPProblem(400, "more than one Host header")
+            raise HTTPProblem(400, "more than one Host header")
         if self._hosts is not None and _host(headers.get(b"host", b"")) not in self._hosts:
-            return HTTPProblem(421, "this server is not asked for by that name: --allow-host NAME lets it be")
-        if self._key is not None and scope["path"] not in self._free and not self._has_key(headers):
-            return HTTPProblem(401, "this server wants an API key: send it in the header X-API-Key")
+            raise HTTPProblem(421, "this server is not asked for by that name: --allow-host NAME lets it be")
+        if self._key is not None and scope["path"] not in self._free and not _has_key(headers, self._key):
+            raise HTTPProblem(401, "this server wants an API key: send it in the header X-API-Key")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
-            return HTTPProblem(400, "the header Content-Length is not a number")
-        if int(length) > self._max_body:
-            return _too_large(self._max_body)
+            raise HTTPProblem(400, "the header Content-Length is not a number")
+        self._check_size(int(length))
         if scope["method"] == "POST":
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
             if kind != b"application/json":
-                return HTTPProblem(415, "expected JSON: send it with the header Content-Type: application/json")
-        return None
+                raise HTTPProblem(415, "expected JSON: send it with the header Content-Type: application/json")
 
-    def _has_key(self, headers: dict[bytes, bytes]) -> bool:
-        key = headers.get(b"x-api-key", b"")
-        bearer = headers.get(b"authorization", b"")
-        if not key and bearer.lower().startswith(b"bearer "):
-            key = bearer[7:].strip()
-        assert self._key is not None
-        return hmac.compare_digest(key, self._key)
+    def _check_size(self, size: int) -> None:
+        if size > self._max_body:
+            detail = f"the request is larger than {self._max_body:,} bytes: send fewer or shorter documents"
+            raise HTTPProblem(413, detail)
 
     def _limit_body(self, receive: Receive) -> Receive:
         """Stop reading a body without a declared length at the limit."""
@@ -166,29 +161,21 @@ class RequestGuard:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._max_body:
-                raise _too_large(self._max_body)
+            self._check_size(received)
             return message
 
         return receive_limited
+
+
+def _has_key(headers: dict[bytes, bytes], expected: bytes) -> bool:
+    key = headers.get(b"x-api-key", b"")
+    bearer = headers.get(b"authorization", b"")
+    if not key and bearer.lower().startswith(b"bearer "):
+        key = bearer[7:].strip()
+    return hmac.compare_digest(key, expected)
 
 
 def _host(header: bytes) -> str:
     """Return the name in a Host header, without brackets and port; empty if it is malformed."""
     match = _HOST.fullmatch(header.decode("latin-1").strip().lower())
     return "" if match is None else match[1] or match[2]
-
-
-def _too_large(limit: int) -> HTTPProblem:
-    """Return the error for a body above the limit."""
-    return HTTPProblem(413, f"the request is larger than {limit:,} bytes: send fewer or shorter documents")
-
-
-async def _send_problem(problem: HTTPProblem, send: Send) -> None:
-    """Send an error response."""
-    body = json.dumps({"detail": problem.detail}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if problem.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

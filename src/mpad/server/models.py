@@ -1,12 +1,9 @@
 """Models of a server, by name."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
@@ -14,50 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad import inference
-from mpad.data.labels import Labels, as_lists
+from mpad.data.labels import as_lists
 from mpad.errors import InputError, NotFinite
-from mpad.graph.packed import PackedGraphs, with_edges
-from mpad.linear.potentials import count_words
-from mpad.registry import find_kind
+from mpad.graph.packed import with_edges
+from mpad.scale.text_model import Predictions, TextModel
 from mpad.server.errors import HTTPProblem
-from mpad.storage.model_folder import CONFIG, SUMS, digest, open_model, read_kind
+from mpad.storage.model_folder import CONFIG, SUMS, digest, open_model
 
 if TYPE_CHECKING:
     from mpad.explain.explanation import Explanation
+    from mpad.inference.pipeline import Pipeline
 
 _MAX_EXAMPLES = 60
 _TORCH_LOCK, _TORCH_IMPORTED = Lock(), Event()
 FolderState = tuple[tuple[int, ...] | None, ...]
 
 
-@dataclass(frozen=True)
-class DocumentCounts:
-    """Counts over a batch of documents; words are counted for MPAD models only."""
-
-    words: int = 0
-    unknown: int = 0  # words outside the vocabulary
-    labels: Mapping[str, int] = field(default_factory=dict)  # predictions per label
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions for a batch of documents."""
-
-    labels: list[list[str]]  # one per document, or any number for a multi-label model
-    probabilities: NDArray[np.float64] | None  # (documents, classes), None if the model has none
-    unknown: NDArray[np.float64] | None = None  # (documents,), share of words outside the vocabulary, MPAD only
-    counts: DocumentCounts = DocumentCounts()
-
-    def slice(self, first: int, last: int) -> "Predictions":
-        """Return the predictions of some consecutive documents, without counts."""
-        probabilities = None if self.probabilities is None else self.probabilities[first:last]
-        unknown = None if self.unknown is None else self.unknown[first:last]
-        return Predictions(self.labels[first:last], probabilities, unknown)
-
-
-class LoadedModel:
-    """Model of a server. MPAD predicts with NumPy; torch is imported for the first explanation."""
+class LoadedModel(TextModel):
+    """Model of a server; its labels are strings. MPAD predicts with NumPy, and imports torch for explanations."""
 
     def __init__(
         self,
@@ -70,64 +41,34 @@ class LoadedModel:
         self.name, self.folder = name, folder
         self.state = folder_state(folder)  # read first, so that a change during loading is noticed
         self.reload = partial(LoadedModel, name, folder, tokenizer, examples, memory_mapped)
-        self.kind = read_kind(folder)
-        self._entry = find_kind(self.kind)
-        if self._entry is not None and self._entry.without_torch:
-            self._model: Any = inference.load(folder, tokenizer, memory_mapped)
-        else:
-            self._model = _load_baseline(folder, tokenizer)
-        self.version, self.digest = _version_and_digest(folder)
-        self._facts = _read_facts(folder, self._entry is not None and self._entry.probabilities, examples)
-        self._labels = _labels(self._model)
-        self.many = self._labels.multilabel
-        self.classes = [str(label) for label in self._labels.classes.tolist()]
+        super().__init__(folder, tokenizer, memory_mapped=memory_mapped)
+        self._facts = _read_facts(folder, examples)
+        self.version, self.digest = self._facts["version"], self._facts["digest"]
+        self.many = self.labels.multilabel
+        self.classes = [str(label) for label in self.labels.classes.tolist()]
 
     def predict(self, texts: Sequence[str]) -> Predictions:
         """Predict the labels of documents."""
         try:
-            return self._predict(texts)
+            return super().predict(texts)
         except InputError as error:
             raise HTTPProblem(422, str(error)[:500]) from None
         except NotFinite as error:
             raise HTTPProblem(500, str(error)[:500]) from None
 
-    def _predict(self, texts: Sequence[str]) -> Predictions:
-        if self._entry is None or not self._entry.probabilities:
-            decided = self._labels.to_names(np.asarray(self._model.predict(texts)))
-            return self._make_predictions(as_lists(decided), None)
-        words = unknown = 0
-        shares: list[NDArray[np.float64]] = []
-        if self._entry.without_torch:
-            parts = list(self._model.answers(texts))
-            probabilities = self._labels.probabilities(np.concatenate([answer.logits for _, answer in parts]))
-            for graphs, _ in parts:
-                of_each, unknown_of_each = count_words(graphs, len(self._model.vocabulary))
-                words, unknown = words + int(of_each.sum()), unknown + int(unknown_of_each.sum())
-                shares.append(unknown_of_each / np.maximum(of_each, 1))
-        else:
-            probabilities = np.asarray(self._model.predict_proba(texts))
-        predictions = self._make_predictions(self.labels_of(probabilities), probabilities, words, unknown)
-        return replace(predictions, unknown=np.concatenate(shares) if shares else None)
-
-    def _make_predictions(
-        self, chosen: list[list[str]], probabilities: NDArray[np.float64] | None, words: int = 0, unknown: int = 0
-    ) -> Predictions:
-        return Predictions(
-            chosen, probabilities, None, DocumentCounts(words, unknown, Counter(chain.from_iterable(chosen)))
-        )
-
-    def labels_of(self, probabilities: NDArray[np.float64]) -> list[list[str]]:
-        """Return the labels of each document for its probabilities."""
-        return [[self.classes[column] for column in columns] for columns in self._labels.columns(probabilities)]
+    def label_scores(self, scores: NDArray[Any], words: NDArray[np.int64] | None = None) -> Predictions:
+        """Return the predictions for scores of the classes, with a list of labels per document."""
+        predictions = super().label_scores(scores, words)
+        return predictions._replace(labels=as_lists(predictions.labels))
 
     @cached_property
-    def _torch_model(self) -> inference.Pipeline:
+    def _torch_model(self) -> "Pipeline":
         """The model for explanations: its network is one of torch with the same weights in the same memory."""
         from mpad.ensemble import as_torch
 
-        if self._entry is None or not self._entry.without_torch:
+        if not self.has_graphs:
             raise HTTPProblem(422, f"the model '{self.name}' is a '{self.kind}', which has no graph of words")
-        return as_torch(self._model)
+        return as_torch(self.model)
 
     def explain(self, text: str, label: str | None, method: str | None, without: Sequence[int] = ()) -> "Explanation":
         """Explain a label of a document after removing some word occurrences."""
@@ -139,8 +80,8 @@ class LoadedModel:
             except InputError as error:
                 raise HTTPProblem(422, str(error)[:500]) from None
 
-    def predict_without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Return the probabilities after removing some word occurrences, then some edges."""
+    def predict_without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> Predictions:
+        """Predict the label of a document after removing some word occurrences, then some edges."""
         with _exclusive_first_use():
             from mpad.explain.document import trace_document
 
@@ -152,17 +93,19 @@ class LoadedModel:
             graphs = document.graphs
             if edges:
                 ids = dict(zip(document.tokens.words, document.ids.tolist(), strict=True))
-                graphs = without_edges(ids, graphs, edges)
-            return np.asarray(model.labels.probabilities(model.answer(graphs).logits)[0])
+                removed = {(ids.get(source), ids.get(target)) for source, target in edges}
+                pairs = zip(*(graphs.words[nodes].tolist() for nodes in document.edge_nodes), strict=True)
+                graphs = with_edges(graphs, np.array([[pair not in removed for pair in pairs]], bool))
+            return self.label_answers([(graphs, model.answer(graphs))])
 
     def info(self) -> dict[str, Any]:
         """Describe the model, as in `ModelInfo`."""
         result: dict[str, Any] = {"name": self.name, "kind": self.kind, "classes": self.classes, "many": self.many}
-        result |= {"version": self.version, "digest": self.digest, **self._facts}
-        if self._entry is not None and self._entry.without_torch:
-            network = self._model.network.config
+        result |= {"probabilities": self.has_probabilities, **self._facts}
+        if self.has_graphs:
+            network = self.model.network.config
             result |= {"variant": network.variant, "steps": network.steps, "hidden": network.hidden}
-            result |= {"words": len(self._model.vocabulary), "explains": _has_torch()}
+            result |= {"words": len(self.model.vocabulary), "explains": _has_torch()}
         return result
 
 
@@ -181,26 +124,6 @@ def _exclusive_first_use() -> Iterator[None]:
         _TORCH_IMPORTED.set()
 
 
-def without_edges(ids: Mapping[str, int], graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
-    """Return the graphs of a document without the edges between some pairs of words."""
-    removed = {(ids.get(source), ids.get(target)) for source, target in edges}
-    shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
-    source, target = graphs.words[graphs.source + shift], graphs.words[graphs.target + shift]
-    kept = np.array([pair not in removed for pair in zip(source.tolist(), target.tolist(), strict=True)], bool)
-    return with_edges(graphs, kept[None])
-
-
-def _load_baseline(folder: Path, tokenizer: str | None) -> Any:
-    from mpad.paper import zoo
-
-    return zoo.load(folder, "cpu", tokenizer)
-
-
-def _labels(model: Any) -> Labels:
-    result: Labels = model.labels_ if hasattr(model, "labels_") else model.labels
-    return result
-
-
 def folder_state(folder: Path) -> FolderState:
     """Return a value that changes when the folder or one of its two key files is replaced."""
 
@@ -214,23 +137,17 @@ def folder_state(folder: Path) -> FolderState:
     return tuple(map(state, (folder, folder / CONFIG, folder / SUMS)))
 
 
-def _version_and_digest(folder: Path) -> tuple[str, str]:
-    """Return the version of mpad that wrote a folder, and the SHA-256 of its checksum file."""
-    version = open_model(folder, lambda files: str(files.config["mpad"]))
-    return version, digest(folder / SUMS) if (folder / SUMS).is_file() else ""  # format 1 had none
-
-
-def _read_facts(folder: Path, probabilities: bool, examples: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the card, the size and the example documents of a model."""
-    card = open_model(folder, lambda files: files.card())
+def _read_facts(folder: Path, examples: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the version, the digest, the card, the size and the example documents of a model."""
+    version, card = open_model(folder, lambda files: (str(files.config["mpad"]), files.card()))
     kept = card.pop("examples", [])
     chosen = examples or [(pair[0], pair[1]) for pair in kept if isinstance(pair, list) and len(pair) == 2]
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
-    shown = {name: value for name, value in card.items() if isinstance(value, (str, int, float, bool))}
     return {
-        "probabilities": probabilities,
+        "version": version,
+        "digest": digest(folder / SUMS) if (folder / SUMS).is_file() else "",  # format 1 had none
         "megabytes": round(size / 1e6, 1),
-        "card": shown,
+        "card": {name: value for name, value in card.items() if isinstance(value, (str, int, float, bool))},
         "examples": [{"label": str(label), "text": str(text)} for label, text in chosen[:_MAX_EXAMPLES]],
     }
 

@@ -2,18 +2,18 @@
 
 import asyncio
 import errno
+import socket
 from asyncio.events import TimerHandle
 from typing import Any
 
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from mpad.server.limits import Limits
+from mpad.server.errors import HTTPProblem
 from mpad.server.metrics import CONNECTION
+from mpad.server.settings import MAX_HEADERS, Limits
 
-_MAX_HEADERS = 64 << 10  # bytes
 _MAX_PIPELINED = 16  # requests per connection
-_CLOSE_HEADERS = b"connection: close\r\ncontent-type: application/json\r\n"
 
 
 class LimitedConfig(Config):
@@ -33,64 +33,32 @@ class LimitedProtocol(HttpToolsProtocol):
 
     config: LimitedConfig
     _timer: TimerHandle | None = None
-    _head = 0  # bytes of parsed headers; -1 once they are complete
-    _unparsed = 0  # bytes received since the headers began
+    _unparsed = 0  # bytes of a head that is incomplete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for a request, or refuse the connection."""
         super().connection_made(transport)
         if len(self.connections) > self.config.limits.connections:
-            self._refuse(
-                503, "Service Unavailable", "too many connections: come back in a moment", b"retry-after: 1\r\n"
-            )
+            self._refuse(HTTPProblem(503, "too many connections: come back in a moment"))
         else:
             self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Parse a part of a request."""
+        """Parse a part of a request; refuse a head without an end and too many pipelined requests."""
         if self._timer is None and not self._is_responding():
             self._start_timer()
-        if self.transport.is_closing():
-            return
         super().data_received(data)
-        if self._head >= 0:  # catches a header without an end, which on_header never sees
-            self._unparsed += len(data)
-            if self._unparsed > _MAX_HEADERS:
-                self._refuse(431, "Request Header Fields Too Large", f"headers are at most {_MAX_HEADERS:,} bytes")
-        else:
-            self._unparsed = 0
-
-    def on_message_begin(self) -> None:
-        """Reset the header size for a new request."""
-        self._head = 0
-        super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Accept a header; refuse a request whose headers are too large."""
-        self._head += len(name) + len(value)
-        if self._head > _MAX_HEADERS:
-            self._refuse(431, "Request Header Fields Too Large", f"headers are at most {_MAX_HEADERS:,} bytes")
-        elif not self.transport.is_closing():
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        """Start the response; abort a connection with too many pipelined requests."""
-        self._head = -1
-        if len(self.pipeline) >= _MAX_PIPELINED:
+        in_head = self.cycle is None or self.cycle.scope is not self.scope
+        self._unparsed = self._unparsed + len(data) if in_head else 0
+        if self._unparsed > MAX_HEADERS:
+            self._refuse(HTTPProblem(431, f"headers are at most {MAX_HEADERS:,} bytes"))
+        elif len(self.pipeline) > _MAX_PIPELINED:
             self.transport.abort()
-        elif not self.transport.is_closing():
-            super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """Accept a part of the body, unless the request was refused."""
-        if not self.transport.is_closing():
-            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Stop the timer: the request is complete."""
         self._stop_timer()
-        if not self.transport.is_closing():
-            super().on_message_complete()
+        super().on_message_complete()
 
     def pause_writing(self) -> None:
         """Start the timer: the client does not read."""
@@ -100,8 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """Stop the timer: the client reads again."""
         super().resume_writing()
-        if self._is_responding():
-            self._stop_timer()
+        self._stop_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer: the client disconnected."""
@@ -111,7 +78,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         """Close the connection, with a 503 if its request is incomplete."""
         if self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
-            self._refuse(503, "Service Unavailable", "the server is stopping")
+            self._refuse(HTTPProblem(503, "the server is stopping"))
         else:
             super().shutdown()
 
@@ -130,28 +97,27 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _time_out(self) -> None:
         self._timer = None
-        if self._is_responding():
+        if self.flow.write_paused:
             self.transport.abort()  # the client does not read the response
         else:
-            within = self.config.limits.seconds
-            self._refuse(408, "Request Timeout", f"the request was not there within {within} seconds")
+            self._refuse(HTTPProblem(408, f"the request was not there within {self.config.limits.seconds} seconds"))
 
-    def _refuse(self, status: int, reason: str, message: str, more: bytes = b"") -> None:
+    def _refuse(self, problem: HTTPProblem) -> None:
+        """Answer a request that the application has not seen, and close the connection."""
         if self.transport.is_closing():
             return
         if "metrics" in self.app_state:
-            self.app_state["metrics"].count_request(CONNECTION, status)
+            self.app_state["metrics"].count_request(CONNECTION, problem.status)
         if self.cycle is None or not self.cycle.response_started:
-            body = f'{{"detail":"{message}"}}'.encode()
-            length = f"content-length: {len(body)}\r\n\r\n".encode()
-            self.transport.write(f"HTTP/1.1 {status} {reason}\r\n".encode() + _CLOSE_HEADERS + more + length + body)
+            response = problem.response()
+            headers = [*response.raw_headers, (b"connection", b"close")]
+            lines = [name + b": " + value + b"\r\n" for name, value in headers]
+            self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", response.body]))
         self.transport.close()
 
 
-def listen(host: str, port: int) -> list[Any]:
+def listen(host: str, port: int) -> list[socket.socket]:
     """Open sockets on every address of a host name; raise OSError if none can be opened or a port is in use."""
-    import socket
-
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     opened: list[socket.socket] = []
     for family, kind, number, _, address in dict.fromkeys(addresses):
@@ -164,10 +130,10 @@ def listen(host: str, port: int) -> list[Any]:
             one.bind((address[0], chosen, *address[2:]))
         except OSError as error:
             one.close()
-            if not opened or error.errno == errno.EADDRINUSE:
-                for other in opened:
-                    other.close()
-                raise
-            continue  # a name may resolve to an address of another machine
+            if opened and error.errno != errno.EADDRINUSE:
+                continue  # a name may resolve to an address of another machine
+            for other in opened:
+                other.close()
+            raise
         opened.append(one)
     return opened

@@ -8,28 +8,21 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mpad.errors import MPADError
-from mpad.server.batching import Batcher
 from mpad.server.errors import HTTPProblem
 from mpad.server.models import FolderState, LoadedModel, folder_state
 
-
-class ModelHost(Protocol):
-    """Server whose models can be replaced while it runs."""
-
-    batchers: dict[str, Batcher]
-
-    def swap(self, model: LoadedModel) -> Batcher:
-        """Serve this model; return the batcher of its predecessor."""
+if TYPE_CHECKING:
+    from mpad.server.app import Api
 
 
 class Reloader:
     """Watcher that replaces models whose folders have changed, unless the new folder is damaged."""
 
-    def __init__(self, server: ModelHost, log: Callable[[dict[str, Any]], None]) -> None:
-        self._server, self._log = server, log
+    def __init__(self, api: "Api", log: Callable[[dict[str, Any]], None]) -> None:
+        self._api, self._log = api, log
         self._refused: dict[str, FolderState] = {}  # by name, so that each bad state is logged once
         self._lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reload")
@@ -37,7 +30,7 @@ class Reloader:
     async def check_folders(self) -> None:
         """Replace every model whose folder has changed since it was loaded."""
         async with self._lock:
-            for batcher in list(self._server.batchers.values()):
+            for batcher in list(self._api.batchers.values()):
                 now = folder_state(batcher.model.folder)
                 if now not in (batcher.model.state, self._refused.get(batcher.model.name)):
                     await self._reload(batcher.model, now)
@@ -58,7 +51,7 @@ class Reloader:
             message = str(error) if expected else f"{type(error).__name__}: {error}"
             self._log({**line, "event": "refused", "error": " ".join(message.split())[:500]})
             return
-        replaced = self._server.swap(model)
+        replaced = self._api.swap(model)
         taken = round(1000 * (time.perf_counter() - start))
         self._log({**line, "event": "reloaded", "version": model.version, "digest": model.digest, "ms": taken})
         await replaced.close()  # finishes its queue

@@ -30,25 +30,6 @@ async def read_body(request: Request, schema: type[_Body]) -> _Body:
         raise HTTPProblem(422, f"{where or 'the body'}: {message[:1].lower()}{message[1:]}") from None
 
 
-def body_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the OpenAPI entry of a body that the handler reads itself."""
-    inlined = _inline_references(schema.model_json_schema())
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": inlined}}}}
-
-
-def _inline_references(schema: dict[str, Any]) -> dict[str, Any]:
-    known = schema.pop("$defs", {})
-
-    def inline(value: Any) -> Any:
-        if isinstance(value, dict):
-            name = value.get("$ref", "").rpartition("/")[2]
-            return inline(known[name]) if name else {key: inline(inner) for key, inner in value.items()}
-        return [inline(inner) for inner in value] if isinstance(value, list) else value
-
-    result: dict[str, Any] = inline(schema)
-    return result
-
-
 def _no_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("a text holds the character NUL: take it out")
@@ -208,16 +189,10 @@ class Info(BaseModel):
     needs_key: bool
 
 
-class Health(BaseModel):
-    """Response of a running process."""
+class Status(BaseModel):
+    """Response of a running process, and once every model is loaded and responds."""
 
-    status: Literal["ok"]
-
-
-class Ready(BaseModel):
-    """Response once every model is loaded and responds."""
-
-    status: Literal["ready"]
+    status: Literal["ok", "ready"]
 
 
 class Error(BaseModel):

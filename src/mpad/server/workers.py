@@ -7,8 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from socket import socket
 from tempfile import TemporaryDirectory
@@ -21,30 +20,13 @@ from threadpoolctl import threadpool_limits
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from mpad.errors import MPADError
-from mpad.server.limits import Limits
 from mpad.server.metrics import FOLDER
 from mpad.server.protocol import LimitedConfig
 from mpad.server.reload import reloads_on_sighup
+from mpad.server.settings import Settings
 from mpad.text.printable import printable
 
 _HEALTH_TIMEOUT = 10  # seconds a worker may take to answer its parent before it is replaced
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a server, sent to every worker."""
-
-    models: Sequence[str]  # NAME=FOLDER, or FOLDER
-    tokenizer: str | None = None
-    examples: Sequence[tuple[str, str]] = ()  # pairs of label and text
-    limits: Limits = Limits()
-    key: str | None = None
-    origins: Sequence[str] = ()
-    hosts: Set[str] | None = None
-    quiet: bool = False
-    stop_within: int = 30  # seconds
-    workers: int = 1
-    reload_every: float = 0  # seconds; 0 disables
 
 
 def serve(settings: Settings, sockets: list[socket], announce: Callable[[], None]) -> None:
@@ -56,14 +38,9 @@ def serve(settings: Settings, sockets: list[socket], announce: Callable[[], None
         return
     with TemporaryDirectory(prefix="mpad-metrics-", dir=os.environ.get(FOLDER)) as folder:
         os.environ[FOLDER] = folder  # read by the workers
-        _supervise(settings, options, sockets, announce)
-
-
-def _supervise(
-    settings: Settings, options: dict[str, Any], sockets: list[socket], announce: Callable[[], None]
-) -> None:
-    options |= {"factory": True, "workers": settings.workers, "timeout_worker_healthcheck": _HEALTH_TIMEOUT}
-    _Supervisor(LimitedConfig(partial(_load_in_worker, settings), settings.limits, **options), sockets, announce).run()
+        options |= {"factory": True, "workers": settings.workers, "timeout_worker_healthcheck": _HEALTH_TIMEOUT}
+        config = LimitedConfig(partial(_load_in_worker, settings), settings.limits, **options)
+        _Supervisor(config, sockets, announce).run()
 
 
 class _AnnouncingServer(uvicorn.Server):
@@ -140,9 +117,7 @@ def _load_app(settings: Settings) -> FastAPI:
     threadpool_limits(1)  # each model predicts on one thread; BLAS threads would compete for the cores
     shared = settings.workers > 1
     models = load_all(settings.models, settings.tokenizer, settings.examples, memory_mapped=shared)
-    log = None if settings.quiet else to_stderr
-    access = settings.key, settings.origins, settings.hosts
-    app = make_app(models, settings.limits, *access, log, hard_stop=1.0, reload_every=settings.reload_every)
+    app = make_app(models, settings, None if settings.quiet else to_stderr, hard_stop=1.0)
     gc.collect()
     gc.freeze()  # the models stay in memory: exclude them from garbage collection
     return app

@@ -1,8 +1,11 @@
-"""Limits of a request."""
+"""Settings of a server, and limits of a request."""
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from mpad.errors import InputError
+
+MAX_HEADERS = 64 << 10  # bytes
 
 
 @dataclass(frozen=True)
@@ -21,3 +24,20 @@ class Limits:
         for name, value in vars(self).items():
             if value < 1:
                 raise InputError(f"the limit of {name} must be at least 1, not {value}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a server, sent to every worker."""
+
+    models: Sequence[str] = ()  # NAME=FOLDER, or FOLDER
+    tokenizer: str | None = None
+    examples: Sequence[tuple[str, str]] = ()  # pairs of label and text
+    limits: Limits = Limits()
+    key: str | None = None
+    origins: Sequence[str] = ()
+    hosts: Set[str] | None = None  # accepted Host headers; None accepts any
+    quiet: bool = False
+    stop_within: int = 30  # seconds
+    workers: int = 1
+    reload_every: float = 0  # seconds between checks of the folders for changes; 0 checks on SIGHUP only
