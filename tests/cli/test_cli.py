@@ -232,9 +232,9 @@ def test_compare(data, tmp_path):
 def test_large_files_are_evaluated_as_they_are_read(model, data, monkeypatch):
     arguments = ["evaluate", str(model), str(data), "--text", "what", "--label", "kind"]
     whole = runner.invoke(app, arguments).stdout
-    monkeypatch.setattr("mpad.cli.streamed._LARGE", 0)
+    monkeypatch.setattr("mpad.cli.inputs.LARGE", 0)
     monkeypatch.setattr("mpad.data.streams.CHUNK", 50)
-    monkeypatch.setattr("mpad.cli.evaluate.read_labeled", None)
+    monkeypatch.setattr("mpad.cli.inputs.Reader.labeled", None)
     assert runner.invoke(app, arguments).stdout == whole and "accuracy" in whole
 
 

@@ -7,8 +7,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from mpad.data.readers import read_documents, read_rows
-from mpad.errors import DataFileError
+from mpad.data.readers import Documents, read_documents, read_rows
+from mpad.errors import DataFileError, InputError
 from mpad.files import archives
 
 CSV = 'text,label\n"good, very",pos\n"two\nlines",neg\n'
@@ -277,3 +277,16 @@ def test_a_small_sheet_cannot_take_all_memory(tmp_path, monkeypatch):
     large = rows + "".join(excel_row(k, "a" * 1_000_000, "a") for k in range(2, 12))
     with pytest.raises(DataFileError, match="too much for a file of its size"):
         read_documents(sheet(tmp_path / "ratio.xlsx", large))
+
+
+def test_corrections_replace_labels_and_add_documents():
+    documents = Documents(["a plum", "a saw"], ["tool", "tool"])
+    corrected = documents.corrected(Documents(["a plum", "a pear"], ["fruit", "fruit"]), new_classes=True)
+    assert corrected.texts == ["a plum", "a saw", "a pear"] and corrected.labels == ["fruit", "tool", "fruit"]
+    with pytest.raises(InputError, match="labels that DATA does not have: fruit"):
+        documents.corrected(Documents(["a plum"], ["fruit"]))
+
+
+def test_examples_are_some_documents_of_each_class():
+    documents = Documents(["a", "b" * 160, " ", "c"], ["x", "x", "y", "y"])
+    assert documents.examples(1) == [("x", "b" * 160), ("y", "c")]

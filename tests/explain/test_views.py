@@ -1,4 +1,5 @@
 import io
+import json
 from html.parser import HTMLParser
 
 import numpy as np
@@ -8,6 +9,7 @@ from rich.console import Console
 from mpad.explain import EdgeWeight, Explanation, WordWeight
 from mpad.explain.figure import _reads_right_to_left
 from mpad.explain.layout import OPPOSES, SUPPORTS, blend_color, scale_weights
+from mpad.explain.page import write_pages
 from mpad.explain.terminal import as_text, colored_text, show
 
 NASTY = "<script>alert('x')</script> a [bold]plum[/bold] & \"quotes\" مرحبا 😀"
@@ -108,3 +110,11 @@ class TestRightToLeft:
 
     def test_the_first_letter_decides(self):
         assert _reads_right_to_left("12 التفاحة apple") and not _reads_right_to_left("apple التفاحة")
+
+
+def test_a_folder_of_pages_has_an_index(fitted_flat, tmp_path):
+    write_pages((fitted_flat.explain(text) for text in ("the apple", "<b>a saw</b>")), tmp_path / "why")
+    index = (tmp_path / "why" / "index.html").read_text()
+    assert 'href="00002.html"' in index and "&lt;b&gt;a saw" in index
+    lines = (tmp_path / "why" / "explanations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["label"] for line in lines] == ["fruit", "tool"]

@@ -1,17 +1,28 @@
 """`mpad data`: list, check, export and import datasets."""
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from mpad.cli.inputs import Force, LabelColumn, TextColumn, one_column, show_columns
-from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows
+from mpad.cli.inputs import Force, LabelColumn, Reader, TextColumn, one_column, show_columns
+from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows, write_output
+from mpad.cli.progress import track
+from mpad.errors import DataFileError, InputError, UnknownDataset
 from mpad.paper.datasets.catalogue import CATALOGUE, NAMES, PAPER
 
-app = typer.Typer(help="List, check, export and import the paper's and the built-in datasets.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PAPER)}.", show_default=False)]
+app = typer.Typer(
+    name="data",
+    help="List, check, export and import the paper's and the built-in datasets.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    add_completion=False,
+)
+Name = Annotated[str, Argument(help=f"One of {', '.join(PAPER)}.", show_default=False)]
 
 
 @app.command("list")
@@ -22,7 +33,6 @@ def list_datasets(form: FormatOption = Format.table) -> None:
 
     Files are searched in the folder MPAD_DATA, then in ~/.cache/mpad.
     """
-    from mpad.errors import DataFileError
     from mpad.paper.datasets.files import data_folders, find_files
 
     rows: list[list[str]] = [["tweets", "rated tweets, positive or negative", "built in", ""]]
@@ -40,13 +50,10 @@ def list_datasets(form: FormatOption = Format.table) -> None:
 
 @app.command("check")
 def check(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(help="One or two files, or datasets by name; by default all available."),
-    ] = None,
+    names: Annotated[list[str] | None, Argument(help="One or two files, or datasets by name; by default all.")] = None,
     text: TextColumn = None,
     label: LabelColumn = None,
-    vectors: Annotated[str | None, typer.Option(help="File of pretrained word vectors.", envvar="MPAD_VECTORS")] = None,
+    vectors: Annotated[str | None, Option(help="File of pretrained word vectors.", envvar="MPAD_VECTORS")] = None,
     form: FormatOption = Format.table,
     out: OutFile = None,
     force: Force = False,
@@ -71,17 +78,17 @@ def check(
         return
     chosen = names or available_datasets(PAPER)
     columns = ["dataset", "what", "ours", "paper", "difference"]
-    rows = [row for name in _track_names(chosen) for row in _comparison_rows(name, vectors)]
+    rows = [row for name in track(chosen, "counting", len(chosen)) for row in _comparison_rows(name, vectors)]
     print_rows(columns, rows, form)
 
 
 @app.command("export")
 def export_dataset(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.", show_default=False)],
-    out: Annotated[Path, typer.Argument(help="CSV file to write, with columns text and label.")],
-    part: Annotated[str, typer.Option(help="Part to write: train or test.")] = "train",
+    name: Annotated[str, Argument(help=f"One of {', '.join(NAMES)}.", show_default=False)],
+    out: Annotated[Path, Argument(help="CSV file to write, with columns text and label.")],
+    part: Annotated[str, Option(help="Part to write: train or test.")] = "train",
     documents: Annotated[
-        int | None, typer.Option(min=1, help="Maximal number of documents, at even distances; by default all.")
+        int | None, Option(min=1, help="Maximal number of documents, at even distances; by default all.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -91,28 +98,20 @@ def export_dataset(
 
     Example: `mpad data export tweets test.csv --part test`
     """
-    import csv
-    import io
-
-    from mpad.cli.inputs import read_labeled
-    from mpad.errors import InputError
-    from mpad.files.atomic import write_file
-
     if part not in ("train", "test"):
         raise InputError(f"--part is train or test, not {part}")
     check_new(out, force)
-    rows = list(zip(*read_labeled(name, None, None, part), strict=True))
+    rows = list(zip(*Reader().labeled(name, part), strict=True))
     rows = rows[:: max(1, len(rows) // documents)][:documents] if documents else rows
     file = io.StringIO(newline="")
     csv.writer(file).writerows([("text", "label"), *rows])
-    write_file(out, file.getvalue().encode("utf-8", "surrogatepass"))
-    typer.echo(f"wrote {out} ({len(rows):,} documents)", err=True)
+    write_output(out, file.getvalue().encode("utf-8", "surrogatepass"), f"{len(rows):,} documents")
 
 
 @app.command("import")
 def import_dataset(
     name: Name,
-    source: Annotated[Path, typer.Argument(help="Original distribution: archive, folder or file.")],
+    source: Annotated[Path, Argument(help="Original distribution: archive, folder or file.")],
 ) -> None:
     """Import the original distribution of a dataset.
 
@@ -122,7 +121,6 @@ def import_dataset(
     """
     from rich.console import Console
 
-    from mpad.errors import UnknownDataset
     from mpad.paper.datasets.files import check_parts, write_dataset
     from mpad.paper.datasets.importers import IMPORTERS
 
@@ -137,48 +135,23 @@ def import_dataset(
 
 
 def _check_files(names: list[str], text: str | None, label: str | None, form: Format, out: Path | None) -> None:
-    from mpad.data import inspection as inspection
-    from mpad.data.labels import as_lists
+    from mpad.data.inspection import Finding, find_problems, leaks
     from mpad.data.readers import read_documents
-    from mpad.errors import InputError
 
     if len(names) > 2:
         raise InputError("one file is checked, or two are compared; found more")
-    missing: list[list[str]] = [[] for _ in names]
-    files = [
-        read_documents(name, text, label, need_labels=label is not None, unlabelled=unlabelled)
-        for name, unlabelled in zip(names, missing, strict=True)
-    ]
-    rows: list[list[Any]] = []
-    for name, documents, unlabelled in zip(names, files, missing, strict=True):
+    found: dict[str, list[Finding]] = {}
+    texts = []
+    for name in names:
+        unlabelled: list[str] = []
+        documents = read_documents(name, text, label, need_labels=label is not None, unlabelled=unlabelled)
         show_columns(name, documents.columns)
-        result = [inspection.Finding("documents", len(documents))]
-        if unlabelled:
-            where = ", ".join(unlabelled[:3]) + (" …" if len(unlabelled) > 3 else "")
-            cure = "label these rows or drop them: fit refuses them, and nothing below counts them"
-            result.append(inspection.Finding("documents without a label", len(unlabelled), where, cure))
-        if documents.labels is not None:
-            classes = [name for own in as_lists(documents.labels) for name in own]
-            result.append(inspection.Finding("classes", len(set(classes))))
-            result += inspection.class_counts(documents.labels)
-            result += inspection.label_findings(classes)
-        result += inspection.lengths(documents.texts)
-        result += inspection.text_findings(documents.texts, documents.labels)
-        result += inspection.kinds_of_text(documents.texts)
-        rows += [[name, one.what, one.number, one.example, one.cure] for one in result]
-    if len(files) == 2:
-        both = f"{names[0]}, {names[1]}"
-        result = list(inspection.leaks(files[0].texts, files[1].texts)) or [inspection.Finding("documents in both", 0)]
-        rows += [[both, one.what, one.number, one.example, one.cure] for one in result]
+        found[name] = find_problems(documents.texts, documents.labels, unlabelled)
+        texts.append(documents.texts)
+    if len(names) == 2:
+        found[", ".join(names)] = list(leaks(*texts)) or [Finding("documents in both", 0)]
+    rows = [[name, one.what, one.number, one.example, one.cure] for name, own in found.items() for one in own]
     show_rows(["file", "what", "how many", "for example", "what to do"], rows, form, out)
-
-
-def _track_names(names: list[str]) -> Iterator[str]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    yield from track(names, description="counting", console=console, transient=True, disable=not console.is_terminal)
 
 
 def _comparison_rows(name: str, vectors: str | None) -> Iterator[list[Any]]:

@@ -1,21 +1,22 @@
 """`mpad demo`: train, compare, explain and save a model on the built-in tweets."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Option
 
-from mpad.cli.inputs import Force
+from mpad.cli.inputs import Force, card_entries
+from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import check_new
 
 NEGATED = "I don't like this movie."
 
 
+@expand_parameters
 def run(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")] = Path("demo-model"),
-    max_epochs: Annotated[
-        int | None, typer.Option(help="Maximal number of epochs; by default that of the preset.")
-    ] = None,
+    out: Annotated[Path, Option("--out", "-o", help="Folder to write the model to.")] = Path("demo-model"),
+    *,
+    training: Annotated[dict[str, Any], Parameters("MPADClassifier", "max_epochs")],
     force: Force = False,
 ) -> None:
     """Train on the built-in tweets, compare with a linear SVM, and explain a negated sentence.
@@ -30,7 +31,6 @@ def run(
     check_destination(out)
     check_new(out, force)
     console.print("Reading 3,432 rated tweets and the word vectors …")
-    from mpad.cli.inputs import drop_none, pick_examples
     from mpad.estimator.classifier import MPADClassifier
     from mpad.estimator.held_out_scores import wilson
     from mpad.paper import zoo
@@ -40,7 +40,7 @@ def run(
     train, test = dataset.train, dataset.test
     assert train.labels is not None and test.labels is not None
     console.print(f"{len(train):,} documents to train on, {len(test):,} to test on.\n")
-    classifier = MPADClassifier(random_state=0, **drop_none(max_epochs=max_epochs))
+    classifier = MPADClassifier(random_state=0, **training)
     with classifier.progress_bar() as sink:
         classifier.fit(train.texts, train.labels, sink=sink)
     baseline = zoo.make("tfidf-svm").fit(train.texts, train.labels)
@@ -50,7 +50,7 @@ def run(
         console.print(f"  {name:<20} {share}", highlight=False)
     console.print("\nExplanation of a negated sentence:\n")
     classifier.explain(NEGATED).show()
-    classifier.card_ |= {"data": "tweets", "examples": pick_examples(train.texts, train.labels)}
+    classifier.card_ |= {**card_entries("tweets", None), "examples": train.examples()}
     classifier.save(out)
     console.print(f"\nThe model is in [bold]{out}[/bold]. Next:")
     console.print(f"  mpad serve {out}                       the web app, at http://127.0.0.1:8000", highlight=False)

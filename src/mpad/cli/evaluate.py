@@ -1,28 +1,15 @@
 """`mpad evaluate`: scores of a model on labeled documents."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
+from typer import Argument, Option
 
-from mpad.cli.inputs import (
-    Force,
-    LabelColumns,
-    ModelFolder,
-    OwnTokenizer,
-    Separator,
-    TextColumn,
-    one_column,
-    read_labeled,
-    remembered_columns,
-    remembered_separator,
-    show_columns,
-)
+from mpad.cli.inputs import Device, Force, LabelColumns, ModelFolder, OwnTokenizer, Reader, Separator, TextColumn
 from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows
-from mpad.data.readers import ReadColumns, choose_columns
 from mpad.text.printable import printable
 
 if TYPE_CHECKING:
@@ -37,23 +24,20 @@ _MAX_CONFUSIONS = 20  # listed if the matrix is too wide
 
 def run(
     model: ModelFolder,
-    data: Annotated[str | None, typer.Argument(help="Data file or named dataset; not used with --behaviour.")] = None,
+    data: Annotated[str | None, Argument(help="Data file or named dataset; not used with --behaviour.")] = None,
     text: TextColumn = None,
     label: LabelColumns = None,
     separator: Separator = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Plot confusions, calibration and accuracy over coverage to this file (.png, .svg or .pdf)."),
+        Option(help="Plot confusions, calibration and accuracy over coverage to this file (.png, .svg or .pdf)."),
     ] = None,
     behaviour: Annotated[
-        bool,
-        typer.Option("--behaviour", help="Test a sentiment model on 200 minimal pairs: negation, word order …"),
+        bool, Option("--behaviour", help="Test a sentiment model on 200 minimal pairs: negation, word order …")
     ] = False,
-    positive: Annotated[
-        str | None, typer.Option(help="With --behaviour: the positive class; by default it is recognized.")
-    ] = None,
+    positive: Annotated[str | None, Option(help="With --behaviour: the positive class; guessed by default.")] = None,
     form: FormatOption = Format.table,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     tokenizer: OwnTokenizer = None,
     out: OutFile = None,
     force: Force = False,
@@ -79,79 +63,41 @@ def run(
         raise typer.BadParameter("name the documents to evaluate on, or give --behaviour", param_hint="DATA")
     check_new(plot, force)
     check_out(out, force)
-    columns = remembered_columns(model)
-    documents = _read_chunks(data, text, label, separator or remembered_separator(model), columns)
-    from mpad.evaluate.class_scores import ClassScores, evaluate_chunks
+    documents = Reader.of(text, label, separator, model).labeled_chunks(data)
+    from mpad.evaluate.class_scores import evaluate_chunks
     from mpad.paper import zoo
 
-    scores = evaluate_chunks(zoo.load(model, device, tokenizer), documents)
-    if isinstance(scores, ClassScores):
-        _print_single_label(scores, form, plot, out)
-    else:
-        _print_multilabel(scores, form, plot, out)
+    _print_scores(evaluate_chunks(zoo.load(model, device, tokenizer), documents), form, plot, out)
 
 
-Documents = Iterable[tuple[list[str], list[Any]]]  # chunks of texts and labels
-
-
-def _read_chunks(
-    data: str, text: list[str] | None, label: list[str] | None, separator: str | None, remembered: ReadColumns
-) -> Documents:
-    """Yield DATA in chunks; large files are read while they are scored."""
-    from mpad.cli.progress import iter_chunks
-    from mpad.cli.streamed import should_stream
-
-    if should_stream(data, None, {}):
-        from mpad.data.streams import Columns, list_pieces
-
-        chosen = choose_columns(data, one_column(text, "--text"), label, remembered=remembered)
-        assert chosen is not None and chosen.text is not None  # only tables are streamed
-        show_columns(data, chosen)
-        labels = chosen.labels[0] if len(chosen.labels) == 1 else chosen.labels
-        pieces = list_pieces(data, Columns(chosen.text, labels, separator))
-        return ((chunk.texts, chunk.labels) for piece in pieces for chunk in piece.chunks())
-    pairs = list(zip(*read_labeled(data, text, label, "test", separator, remembered), strict=True))
-    return (([one for one, _ in chunk], [own for _, own in chunk]) for chunk in iter_chunks(pairs))
-
-
-def _print_single_label(scores: "ClassScores", form: Format, plot: Path | None, out: Path | None) -> None:
-    """Print the scores of single-label predictions; labels unknown to the model count as mistakes."""
+def _print_scores(scores: "ClassScores | LabelScores", form: Format, plot: Path | None, out: Path | None) -> None:
+    """Print scores, or write those of each class to a file; labels unknown to the model count as mistakes."""
     from mpad.evaluate.calibration import plot_evaluation
+    from mpad.evaluate.class_scores import ClassScores
+    from mpad.evaluate.label_scores import plot_labels
 
-    calibration, accuracy, n = scores.calibration(), scores.accuracy, len(scores.truth)
+    columns, rows = scores.table()
     if plot is not None:
-        plot_evaluation(plot, scores.classes, scores.matrix, calibration)
+        if isinstance(scores, ClassScores):
+            plot_evaluation(plot, scores.classes, scores.matrix, scores.calibration())
+        else:
+            plot_labels(plot, scores)
         typer.echo(f"wrote {plot}", err=True)
-    columns = ["class", "precision", "recall", "f1", "documents"]
-    rows: list[list[str | float | int | None]] = [
-        [name, float(p), float(r), float(f), int(n)]
-        for name, p, r, f, n in zip(scores.classes, *scores.per_class, strict=True)
-    ]
     if scores.unknown:
-        shown = ", ".join(f"'{name}' ({scores.truth.count(name):,})" for name in scores.unknown[:5])
+        documents = {row[0]: row[4] for row in rows}
+        shown = ", ".join(f"'{name}' ({documents[name]:,})" for name in scores.unknown[:5])
         typer.echo(f"labels that the model does not know, all counted as mistakes: {shown}", err=True)
     if form is not Format.table or out is not None:
-        overall = ["(all)", *scores.macro, n, accuracy.value]
-        show_rows([*columns, "accuracy"], [*[[*row, None] for row in rows], overall], form, out)
+        show_rows(columns, rows, form, out)
     if form is not Format.table:
         return
-    between = f"95 % interval {accuracy.low:.4f} to {accuracy.high:.4f}"
-    typer.echo(f"accuracy  {accuracy.value:.4f} ({between}, {n:,} documents)")
-    typer.echo(f"macro-F1  {scores.macro[2]:.4f}")
-    name, share = scores.majority
-    typer.echo(f'always "{printable(name)}"  {share:.4f}')
-    if calibration is not None:
-        shares, accuracies = calibration.coverage()
-        unscaled = scores.calibration(unscaled=True)
-        before = (
-            "" if unscaled is None else f"; before its temperature of {scores.temperature:.2f}, {unscaled.error:.4f}"
-        )
-        typer.echo(f"expected calibration error  {calibration.error:.4f}{before}")
-        half = f"{accuracies[np.abs(shares - 0.5).argmin()]:.4f}"
-        typer.echo(f"accuracy of the most confident half  {half}")
-    typer.echo("")
-    print_rows(columns, rows, form)
-    _print_confusions(scores.classes, scores.matrix)
+    for line in [*scores.lines(), ""]:
+        typer.echo(printable(line))
+    if isinstance(scores, ClassScores):
+        print_rows(columns[:-1], [row[:-1] for row in rows[:-1]])  # the accuracy is printed above
+        _print_confusions(scores.classes, scores.matrix)
+    else:
+        print_rows(columns, rows)
 
 
 def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
@@ -163,7 +109,7 @@ def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
     if width >= min(widest, max(len(str(matrix.max())), _MIN_HEADER)) and len(set(heads)) == len(heads):
         typer.echo("\nconfusion matrix (rows: true, columns: predicted)")
         rows = [[name, *map(int, row)] for name, row in zip(names, matrix, strict=True)]
-        print_rows(["true", *heads], rows, Format.table)
+        print_rows(["true", *heads], rows)
         return
     mistakes = np.where(np.eye(len(classes), dtype=bool), 0, matrix)
     largest = [
@@ -174,34 +120,7 @@ def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
     print_rows(
         ["true", "predicted", "documents"],
         [[classes[true], classes[predicted], int(mistakes[true, predicted])] for true, predicted in pairs],
-        Format.table,
     )
-
-
-def _print_multilabel(scores: "LabelScores", form: Format, plot: Path | None, out: Path | None) -> None:
-    """Print the scores of multi-label predictions."""
-    from mpad.evaluate.label_scores import plot_labels
-
-    if scores.unknown:
-        typer.echo(f"labels that the model does not know, all missed: {', '.join(scores.unknown[:5])}", err=True)
-    columns = ["class", "precision", "recall", "f1", "documents", "right", "missed", "wrongly given"]
-    counts = zip(scores.right.tolist(), scores.missed.tolist(), scores.wrong.tolist(), strict=True)
-    each = zip(scores.names, scores.precision, scores.recall, scores.f1, counts, strict=True)
-    rows: list[list[Any]] = [[name, float(p), float(r), float(f), n[0] + n[1], *n] for name, p, r, f, n in each]
-    total = [sum(row[place] for row in rows) for place in (4, 5, 6, 7)]
-    rows += [["(micro)", *scores.micro, *total], ["(macro)", *scores.macro, *total]]
-    if form is Format.table:
-        for name, measured in (("micro-F1", scores.micro_f1), ("macro-F1", scores.macro_f1)):
-            typer.echo(f"{name}  {measured.value:.4f} ± {measured.margin:.4f} (95 %, {len(scores.truth):,} documents)")
-        exact = scores.exact
-        between = f"95 % interval {exact.low:.4f} to {exact.high:.4f}"
-        typer.echo(f"all labels of a document right  {exact.value:.4f} ({between})\n")
-    show_rows(columns, rows, form, None)
-    if out is not None:
-        show_rows(columns, rows, form, out)
-    if plot is not None:
-        plot_labels(plot, scores)
-        typer.echo(f"wrote {plot}", err=True)
 
 
 def _test_behavior(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:

@@ -4,18 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from mpad.cli.inputs import (
-    Force,
-    LabelColumns,
-    ModelFolder,
-    OwnTokenizer,
-    Separator,
-    TextColumn,
-    read_labeled,
-    remembered_columns,
-    remembered_separator,
-)
+from mpad.cli.inputs import Force, LabelColumns, ModelFolder, OwnTokenizer, Reader, Separator, TextColumn
 from mpad.cli.output import Format, FormatOption, check_new, print_rows
 
 if TYPE_CHECKING:
@@ -24,13 +15,9 @@ if TYPE_CHECKING:
 
 def run(
     model: ModelFolder,
-    onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="Folder for ONNX Runtime: model.onnx and the text preprocessing.")
-    ] = None,
-    int8: Annotated[Path | None, typer.Option("--int8", help="Folder for the model with 8-bit word vectors.")] = None,
-    check: Annotated[
-        str | None, typer.Option("--check", help="Labeled DATA: print size, speed and accuracy before and after.")
-    ] = None,
+    onnx: Annotated[Path | None, Option(help="Folder for ONNX Runtime: model.onnx and the text preprocessing.")] = None,
+    int8: Annotated[Path | None, Option(help="Folder for the model with 8-bit word vectors.")] = None,
+    check: Annotated[str | None, Option(help="Labeled DATA: print size, speed and accuracy before and after.")] = None,
     text: TextColumn = None,
     label: LabelColumns = None,
     separator: Separator = None,
@@ -51,9 +38,8 @@ def run(
     _validate(model, onnx, int8, check)
     for out in (onnx, int8):
         check_new(out, force)
-    known = remembered_columns(model)
-    label_separator = separator or remembered_separator(model)
-    texts, labels = ([], []) if check is None else read_labeled(check, text, label, "test", label_separator, known)
+    reader = Reader.of(text, label, separator, model)
+    texts, labels = ([], []) if check is None else reader.labeled(check, "test")
     from mpad.export.check import check_model, check_onnx
     from mpad.export.int8_folder import export_int8
     from mpad.export.onnx_folder import export_onnx

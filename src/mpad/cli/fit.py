@@ -1,123 +1,82 @@
 """`mpad fit`: train a classifier and save it."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from mpad.cli.inputs import (
     DataFiles,
+    Device,
     Force,
     LabelColumns,
+    Reader,
+    Seed,
     Separator,
     TextColumn,
-    column_entries,
-    describe_source,
+    Vectors,
+    card_entries,
     drop_none,
-    one_column,
-    pick_examples,
-    read_labeled,
-    read_labeled_documents,
+    is_large,
+    show_columns,
     vector_option,
 )
+from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import check_new
-from mpad.cli.streamed import epoch_lines, run_stream, should_stream
-from mpad.config import DEFAULT_PRESET, MPADConfig
-from mpad.data.labels import as_lists
-from mpad.data.readers import Files
+from mpad.data.readers import Documents, Files, choose_columns
 from mpad.errors import InputError
-from mpad.graph.build import GraphConfig
 from mpad.text.contextual import WORDS
 
 if TYPE_CHECKING:
-    from mpad.estimator.classifier import TextClassifier
+    from mpad.estimator.classifier import MPADClassifier, TextClassifier
     from mpad.paper.baselines.base import PlainClassifier
 
+_NETWORK = "variant preset features steps hidden window directed members"
+_TRAINING = "tokenizer max_epochs patience batch_size learning_rate dropout"  # of baselines, too
 
+
+@expand_parameters
 def run(
     files: DataFiles,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.")],
+    out: Annotated[Path, Option("--out", "-o", help="Folder to write the model to.")],
     text: TextColumn = None,
     label: LabelColumns = None,
     separator: Separator = None,
-    model: Annotated[str, typer.Option(help="mpad, or a baseline: cnn, dan, hn-att, tfidf-svm …")] = "mpad",
-    variant: Annotated[str, typer.Option(help="Variant of mpad: mpad, sentence-att, clique or path.")] = "mpad",
-    preset: Annotated[str, typer.Option(help="Preset of mpad: best, paper or authors.")] = DEFAULT_PRESET,
-    vectors: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Word vectors: auto (default), a file, the name or folder of a Model2Vec or sentence-transformers "
-            "model, corpus, or none. Repeat it to concatenate several."
-        ),
-    ] = None,
-    features: Annotated[
-        str,
-        typer.Option(help="Node features of mpad: words, minilm or the folder of a sentence transformer."),
-    ] = WORDS,
-    tokenizer: Annotated[
-        str, typer.Option(help="Tokenizer: auto, kim, kim-cased, unicode, unicode-punctuation or module:function.")
-    ] = "auto",
-    steps: Annotated[int, typer.Option(help="Message passing steps.")] = MPADConfig.steps,
-    hidden: Annotated[int, typer.Option(help="Hidden size of the network.")] = MPADConfig.hidden,
-    window: Annotated[int, typer.Option(help="Size of the co-occurrence window.")] = GraphConfig.window,
-    directed: Annotated[bool, typer.Option(help="Direct edges from a word to the next one.")] = True,
-    members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,
-    max_epochs: Annotated[
-        int | None, typer.Option(help="Maximal number of epochs; by default that of the preset.")
-    ] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Epochs without improvement before stopping; by default that of the preset.")
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Documents per training step; by default that of the preset.")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Learning rate of Adam; by default that of the preset.")
-    ] = None,
-    dropout: Annotated[float, typer.Option(help="Dropout rate.")] = MPADConfig.dropout,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weight classes equally, however rare.")] = False,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    model: Annotated[str, Option(help="mpad, or a baseline: cnn, dan, hn-att, tfidf-svm …")] = "mpad",
+    *,
+    network: Annotated[dict[str, Any], Parameters("MPADClassifier", _NETWORK)],
+    vectors: Vectors = None,
+    training: Annotated[dict[str, Any], Parameters("MPADClassifier", _TRAINING)],
+    balanced: Annotated[bool, Option("--balanced", help="Weight classes equally, however rare.")] = False,
+    device: Device = "auto",
+    seed: Seed = 0,
     validation: Annotated[
-        str | None,
-        typer.Option(help="Validation documents, instead of a tenth of DATA. They are never trained on."),
+        str | None, Option(help="Validation documents, instead of a tenth of DATA. They are never trained on.")
     ] = None,
     refit: Annotated[
-        bool,
-        typer.Option("--refit", help="With --validation: after scoring, retrain on DATA and these documents."),
+        bool, Option("--refit", help="With --validation: after scoring, retrain on DATA and these documents.")
     ] = False,
-    test: Annotated[
-        str | None, typer.Option(help="Test documents, scored with the model and with TF-IDF + linear SVM.")
-    ] = None,
+    test: Annotated[str | None, Option(help="Test documents, scored with the model and a linear SVM.")] = None,
     add: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="More labeled documents, such as corrections from the web app; they override DATA, and training "
             "continues from the model in OUT, if there is one. Repeatable."
         ),
     ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="With --add: train from scratch.")] = False,
-    new_classes: Annotated[
-        bool, typer.Option("--new-classes", help="With --add: allow labels that are not in DATA.")
-    ] = False,
+    anew: Annotated[bool, Option("--anew", help="With --add: train from scratch.")] = False,
+    new_classes: Annotated[bool, Option("--new-classes", help="With --add: allow labels not in DATA.")] = False,
     keep_examples: Annotated[
-        bool,
-        typer.Option("--keep-examples", help="Store three short documents per class, as examples in the web app."),
+        bool, Option("--keep-examples", help="Store three short documents per class, as examples in the web app.")
     ] = False,
     stream: Annotated[
-        bool | None,
-        typer.Option(help="Read DATA from disk during training; by default above 1 GB and under torchrun."),
+        bool | None, Option(help="Read DATA from disk during training; by default above 1 GB and under torchrun.")
     ] = None,
-    cache: Annotated[Path | None, typer.Option(help="With --stream: folder for packed graphs.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="With --stream: processes that read text; by default one per core.")
-    ] = None,
-    epoch_documents: Annotated[
-        int | None, typer.Option(min=1, help="With --stream: maximal number of documents per epoch.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume interrupted training from its checkpoint, if there is one.")
-    ] = False,
+    reading: Annotated[dict[str, Any], Parameters("StreamOptions", "cache workers epoch_documents", "With --stream:")],
+    resume: Annotated[bool, Option("--resume", help="Resume interrupted training from its checkpoint.")] = False,
     force: Force = False,
 ) -> None:
     """Train a classifier on labeled documents and save it.
@@ -153,97 +112,87 @@ def run(
     check_destination(out)
     check_new(out, force or resume or bool(add))
     data: Files = files[0] if len(files) == 1 else files
-    stream_options = drop_none(cache=cache, workers=workers, epoch_documents=epoch_documents)
-    streamed = should_stream(data, stream, stream_options)
-    documents = None if streamed else read_labeled_documents(data, text, label, "train", separator)
-    from mpad.estimator.classifier import TextClassifier
+    reader = Reader.of(text, label, separator)
+    documents = None if _should_stream(data, stream, reading) else reader.documents(data, "train")
+    from mpad.estimator.classifier import MPADClassifier, TextClassifier
     from mpad.estimator.training_card import closing_lines
     from mpad.paper import zoo
     from mpad.text.distilled import missing_hint
 
-    shared = {
-        "tokenizer": tokenizer,
-        "dropout": dropout,
-        "class_weight": "balanced" if balanced else None,
-        "device": device,
-        "random_state": seed,
-        **vector_option(vectors),
-        **drop_none(max_epochs=max_epochs, patience=patience, batch_size=batch_size, learning_rate=learning_rate),
-    }
-    mpad_options = {
-        "preset": preset,
-        "features": features,
-        "steps": steps,
-        "hidden": hidden,
-        "window": window,
-        "directed": directed,
-        "members": members,
-    }
-    if model == "mpad":
-        classifier = zoo.make("mpad", **mpad_options, **shared).set_params(variant=variant)
-    else:
-        classifier = zoo.make_with(model, shared)
+    weights = {"class_weight": "balanced" if balanced else None}
+    shared = {**training, **weights, **vector_option(vectors), "device": device, "random_state": seed}
+    classifier = MPADClassifier(**network, **shared) if model == "mpad" else zoo.make_with(model, shared)
     classifier.check_extras()
-    hint = missing_hint() if model == "mpad" and features == WORDS and not vectors else None
+    hint = missing_hint() if model == "mpad" and network["features"] == WORDS and not vectors else None
     if hint is not None:
         typer.echo(hint, err=True)
+    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
+    tested = None
     if documents is None:
         named, examples = None if model == "mpad" else model, keep_examples or None
         refused = drop_none(model=named, validation=validation, test=test, add=add, keep_examples=examples)
-        run_stream(
-            classifier, data, out, (one_column(text, "--text"), label, separator), stream_options, resume, list(refused)
-        )
-        return
-    texts, labels = _apply_corrections(documents.texts, documents.labels or [], add or [], separator, new_classes)
-    if add and not anew and model == "mpad":
-        classifier = _load_for_warm_start(classifier, out)
-    known = documents.columns
-    held = None if validation is None else read_labeled(validation, text, label, "test", separator, known)
-    tested = None if test is None else read_labeled(test, text, label, "test", separator, known)
-    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
-    kept = _train(classifier, texts, labels, held, refit, checkpoint, resume, max_epochs)
-    classifier.card_ |= {"data": describe_source(data), **column_entries(known, separator)}
-    if keep_examples:
-        classifier.card_["examples"] = pick_examples(texts, labels)
+        if refused:
+            option = next(iter(refused)).replace("_", "-")
+            raise InputError(f"--{option} is for documents in memory; leave it out, or --no-stream")
+        columns = choose_columns(data, reader.text, label)
+        show_columns(data, columns)
+        _train_on_stream(classifier, data, reader, reading, checkpoint, resume)
+        if int(os.environ.get("RANK", "0")) > 0:
+            return  # of several processes, the first writes the model
+    else:
+        columns = documents.columns
+        documents = _apply_corrections(documents, add or [], separator, new_classes)
+        texts, labels = documents.texts, documents.labels or []
+        if add and not anew and model == "mpad":
+            classifier = _load_for_warm_start(classifier, out)
+        reader = replace(reader, remembered=columns)
+        held = None if validation is None else reader.labeled(validation, "test")
+        tested = None if test is None else reader.labeled(test, "test")
+        _train(classifier, texts, labels, held, refit, checkpoint, resume)
+        if keep_examples:
+            classifier.card_["examples"] = documents.examples()
+    classifier.card_ |= card_entries(data, columns, separator)
     _save(classifier, out)
     if isinstance(classifier, TextClassifier):  # only networks write checkpoints
         checkpoint.unlink(missing_ok=True)
-    plain = [f"{len(texts):,} documents, {len(classifier.classes_)} classes"]
-    for line in [*kept, *(closing_lines(classifier) if isinstance(classifier, TextClassifier) else plain)]:
-        typer.echo(line, err=True)
+        lines = [*_epoch_lines(classifier, training.get("max_epochs")), *closing_lines(classifier)]
+    else:
+        lines = [f"{len(texts):,} documents, {len(classifier.classes_)} classes"]
     if tested is not None:
-        typer.echo(_test_line(classifier, texts, labels, *tested), err=True)
+        lines.append(_test_line(classifier, (texts, labels), tested))
     more = f', mpad explain {out} "some text"' if model == "mpad" else ""
-    typer.echo(f"saved to {out}; next: mpad predict {out} DATA{more}", err=True)
+    for line in [*lines, f"saved to {out}; next: mpad predict {out} DATA{more}"]:
+        typer.echo(line, err=True)
 
 
-def _apply_corrections(
-    texts: list[str], labels: list[Any], files: list[str], separator: str | None, new_classes: bool
-) -> tuple[list[str], list[Any]]:
+def _should_stream(data: Files, requested: bool | None, options: dict[str, Any]) -> bool:
+    """Return whether to read DATA from disk during training: on request, above 1 GB, and under torchrun.
+
+    Raise InputError if `options` of streaming were given without it.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if requested is False:
+            raise InputError("several processes read DATA from disk during training: leave --no-stream out")
+        return True
+    streamed = is_large(data) if requested is None else requested
+    if options and not streamed:
+        option = next(iter(options)).replace("_", "-")
+        raise InputError(f"--{option} goes with --stream; these documents are read into memory")
+    return streamed
+
+
+def _apply_corrections(documents: Documents, files: list[str], separator: str | None, new_classes: bool) -> Documents:
     """Add the documents of further files; for a known text, the label of the last file replaces its label."""
     if not files:
-        return texts, labels
-    further: dict[str, Any] = {}
+        return documents
+    latest: dict[str, Any] = {}
     for file in files:
-        further |= dict(zip(*read_labeled(file, None, None, "train", separator), strict=True))
-    if {type(one) for one in labels} == {list} != {type(one) for one in further.values()}:
-        raise InputError("documents have many labels: give the separator of those in --add by --separator")
-    if {type(one) for one in further.values()} != {type(one) for one in labels}:
-        labels, further = [str(one) for one in labels], {one: str(own) for one, own in further.items()}
-    known_labels = {name for own in as_lists(labels) for name in own}
-    unknown = sorted({name for own in as_lists(list(further.values())) for name in own} - known_labels)
-    if unknown and not new_classes:
-        raise InputError(
-            f"--add has labels that DATA does not have: {', '.join(unknown[:5])} (DATA has: "
-            f"{', '.join(sorted(known_labels)[:8])}); correct them, or give --new-classes if they are meant"
-        )
-    corrected = [further.get(one, own) for one, own in zip(texts, labels, strict=True)]
-    changed = sum(one != own for one, own in zip(corrected, labels, strict=True))
-    labels = corrected
-    known = set(texts)
-    new = {one: own for one, own in further.items() if one not in known}
-    typer.echo(f"{changed:,} labels corrected, {len(new):,} documents added", err=True)
-    return [*texts, *new], [*labels, *new.values()]
+        latest |= dict(zip(*Reader(separator=separator).labeled(file, "train"), strict=True))
+    corrected = documents.corrected(Documents(list(latest), list(latest.values())), new_classes)
+    pairs = zip(documents.labels or [], corrected.labels or [], strict=False)
+    changed, added = sum(str(before) != str(after) for before, after in pairs), len(corrected) - len(documents)
+    typer.echo(f"{changed:,} labels corrected, {added:,} documents added", err=True)
+    return corrected
 
 
 def _load_for_warm_start(classifier: "TextClassifier", out: Path) -> "TextClassifier":
@@ -264,16 +213,15 @@ def _train(
     refit: bool,
     checkpoint: Path,
     resume: bool,
-    max_epochs: int | None,
-) -> list[str]:
-    """Fit with a progress bar; return a line on the selected epoch, if it is not the last."""
+) -> None:
+    """Fit, a network with a progress bar and a checkpoint per epoch."""
     from mpad.estimator.classifier import TextClassifier
 
     if not isinstance(classifier, TextClassifier):
         if resume or held:
             raise InputError(f"--resume and --validation are for networks; '{classifier.kind}' has no epochs")
         classifier.fit(texts, labels)
-        return []
+        return
     networks = getattr(classifier, "members", 1)
     if resume and networks > 1:
         raise InputError("--resume is for one network, not for several members")
@@ -283,31 +231,56 @@ def _train(
     options: dict[str, Any] = {"checkpoint": kept_at, "resume": resume, "keep_interrupted": True}
     with classifier.progress_bar() as sink:
         classifier.fit(texts, labels, validation=held, refit=refit, sink=sink, **options)
+
+
+def _train_on_stream(
+    classifier: "MPADClassifier", data: Files, reader: Reader, reading: dict[str, Any], checkpoint: Path, resume: bool
+) -> None:
+    """Fit on files larger than memory, with one process or several."""
+    from mpad.training.stream import StreamOptions
+
+    label = reader.label[0] if reader.label and len(reader.label) == 1 else reader.label
+    classifier.set_params(verbose=True).fit_stream(  # a bar on a terminal, otherwise lines
+        data,
+        text=reader.text,
+        label=label,
+        separator=reader.separator,
+        options=StreamOptions(**reading),
+        checkpoint=checkpoint,
+        resume=resume,
+        keep_interrupted=True,
+    )
+    classifier.set_params(verbose="auto")
+
+
+def _epoch_lines(classifier: "TextClassifier", max_epochs: int | None) -> list[str]:
+    """Describe the epochs, unless the last one was selected, as planned."""
+    lines = []
     if max_epochs is not None and classifier.n_iter_ > max_epochs:
-        typer.echo(f"{classifier.n_iter_} epochs were done already, more than --max-epochs {max_epochs}", err=True)
-    return epoch_lines(classifier)
+        lines.append(f"{classifier.n_iter_} epochs were done already, more than --max-epochs {max_epochs}")
+    if classifier.interrupted_:
+        lines.append(f"interrupted; kept epoch {classifier.best_epoch_}")
+    elif classifier.best_epoch_ != classifier.n_iter_:
+        lines.append(f"kept epoch {classifier.best_epoch_}")
+    return lines
 
 
-def _test_line(classifier: Any, texts: list[str], labels: list[Any], new: list[str], truth: list[Any]) -> str:
+def _test_line(classifier: Any, training: tuple[list[str], list[Any]], test: tuple[list[str], list[Any]]) -> str:
     """Return the scores of the model and a linear SVM on test documents; unknown labels count as mistakes."""
-    from mpad.estimator.held_out_scores import wilson
-    from mpad.evaluate.label_scores import score_labels
+    from mpad.evaluate.class_scores import ClassScores, evaluate
     from mpad.paper import zoo
 
-    many = classifier.labels_.multilabel
+    def score(model: Any) -> tuple[float, str, str]:
+        scores = evaluate(model, *test)
+        if not isinstance(scores, ClassScores):
+            return scores.micro_f1.value, "micro-F1", ""
+        value, low, high = scores.accuracy
+        return value, "accuracy", f"95 % interval {100 * low:.1f} to {100 * high:.1f}; "
 
-    def measure(model: Any) -> float:
-        predicted = model.predict(new)
-        if many:
-            return 100 * score_labels(model.labels_, truth, predicted > 0).micro_f1.value
-        return 100 * sum(str(one) == str(own) for one, own in zip(predicted.tolist(), truth, strict=True)) / len(truth)
-
-    baseline = zoo.make("tfidf-svm").fit(texts, labels)
-    score = measure(classifier)
-    share = wilson(score / 100 * len(new), len(new))
-    interval = "" if many else f"95 % interval {100 * share.low:.1f} to {100 * share.high:.1f}; "
-    result = f"test {'micro-F1' if many else 'accuracy'} {score:.1f} % ({interval}{len(new):,} documents)"
-    return f"{result}; on the same documents: TF-IDF + linear SVM {measure(baseline):.1f} %"
+    value, measure, interval = score(classifier)
+    baseline, *_ = score(zoo.make("tfidf-svm").fit(*training))
+    result = f"test {measure} {100 * value:.1f} % ({interval}{len(test[0]):,} documents)"
+    return f"{result}; on the same documents: TF-IDF + linear SVM {100 * baseline:.1f} %"
 
 
 def _save(classifier: "TextClassifier | PlainClassifier", out: Path) -> None:

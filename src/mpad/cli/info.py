@@ -3,19 +3,16 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from mpad.cli.inputs import OwnTokenizer
-from mpad.cli.output import Format, print_rows
-from mpad.cli.output import as_json as as_json_line
+from mpad.cli.output import print_json, print_rows
 from mpad.errors import MissingExtra
 
 
 def run(
-    model: Annotated[
-        Path | None, typer.Argument(help="Folder of a fitted model; without it, describe this installation.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    model: Annotated[Path | None, Argument(help="Folder of a fitted model; by default, this installation.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print as JSON.")] = False,
     tokenizer: OwnTokenizer = None,
 ) -> None:
     """Describe a fitted model: classes, vocabulary, network, format, training data and scores.
@@ -58,9 +55,9 @@ def run(
 
 def _print_facts(facts: dict[str, Any], title: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(as_json_line(facts))
+        print_json(facts)
         return
-    print_rows(["", title], [[name, _format_value(value)] for name, value in facts.items()], Format.table)
+    print_rows(["", title], [[name, _format_value(value)] for name, value in facts.items()])
 
 
 def _format_value(value: Any) -> str:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from mpad.data.readers import Documents, Files, ReadColumns, read_documents, read_rows
+from mpad.cli.progress import track
+from mpad.data.readers import Documents, Files, ReadColumns, Rows, choose_columns, read_documents, read_rows
 from mpad.data.tables import KINDS
 from mpad.errors import DataFileError, InputError
 from mpad.files.archives import PACKED
@@ -17,44 +19,42 @@ from mpad.files.encoding import decode, split_lines
 from mpad.paper.datasets.catalogue import NAMES
 from mpad.text.printable import printable
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet or Excel file (also .gz, .xz, .zip), quoted pattern of files, folder of "
-        f"class folders, or named dataset ({', '.join(NAMES)}).",
-        show_default=False,
-    ),
-]
-DataFiles = Annotated[
-    list[str],
-    typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet or Excel files (also .gz, .xz, .zip), quoted patterns of files, folder of "
-        f"class folders, or named dataset ({', '.join(NAMES)}).",
-        metavar="DATA...",
-        show_default=False,
-    ),
-]
-LabelColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--label", help="Label column; guessed by default. Repeat it for indicator columns (0 and 1) of several labels."
-    ),
-]
-Separator = Annotated[str | None, typer.Option(help="Separator of several labels in a cell, such as ';'.")]
+_DATA_HELP = (
+    "CSV, TSV, JSON lines, Parquet or Excel file (also .gz, .xz, .zip), quoted pattern of files, folder of class "
+    f"folders, or named dataset ({', '.join(NAMES)})."
+)
+Data = Annotated[str, Argument(help=_DATA_HELP, show_default=False)]
+DataFiles = Annotated[list[str], Argument(help=_DATA_HELP, metavar="DATA...", show_default=False)]
 TextColumn = Annotated[  # a list, so that a second one can be refused
     list[str] | None,
-    typer.Option("--text", metavar="TEXT", help="Text column; by default the one with a common name."),
+    Option("--text", metavar="TEXT", help="Text column; by default the one with a common name."),
 ]
 LabelColumn = Annotated[
     list[str] | None,
-    typer.Option("--label", metavar="LABEL", help="Label column; by default the one with a common name."),
+    Option("--label", metavar="LABEL", help="Label column; by default the one with a common name."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing destination.")]
+LabelColumns = Annotated[
+    list[str] | None,
+    Option(
+        "--label", help="Label column; guessed by default. Repeat it for indicator columns (0 and 1) of several labels."
+    ),
+]
+Separator = Annotated[str | None, Option(help="Separator of several labels in a cell, such as ';'.")]
+Vectors = Annotated[
+    list[str] | None,
+    Option(
+        help="Word vectors: auto (default), a file, the name or folder of a Model2Vec or sentence-transformers model, "
+        "corpus, or none. Repeat it to concatenate several."
+    ),
+]
+Device = Annotated[str, Option(help="Device: auto, cpu, cuda or cuda:N.")]
+Seed = Annotated[int, Option(help="Random seed.")]
+Force = Annotated[bool, Option("--force", help="Replace an existing destination.")]
 OwnTokenizer = Annotated[
     str | None,
-    typer.Option("--tokenizer", help="module:function of the custom tokenizer that the model was trained with."),
+    Option("--tokenizer", help="module:function of the custom tokenizer that the model was trained with."),
 ]
-ModelFolder = Annotated[Path, typer.Argument(help="Folder of a fitted model.", show_default=False)]
+ModelFolder = Annotated[Path, Argument(help="Folder of a fitted model.", show_default=False)]
 
 
 class Engine(StrEnum):
@@ -64,11 +64,12 @@ class Engine(StrEnum):
     ray = "ray"
 
 
-EngineOption = Annotated[Engine, typer.Option("--engine", help="Processes of this machine, or Ray.")]
+EngineOption = Annotated[Engine, Option("--engine", help="Processes of this machine, or Ray.")]
 Address = Annotated[
-    str | None, typer.Option("--address", help="Address of the Ray cluster; by default one is started on this machine.")
+    str | None, Option("--address", help="Address of the Ray cluster; by default one is started on this machine.")
 ]
 
+LARGE = 1 << 30  # bytes; larger files are read while they are processed
 _CHUNK = 2048  # documents per batch
 
 
@@ -79,30 +80,113 @@ def one_column(names: Sequence[str] | None, option: str) -> str | None:
     return names[0] if names else None
 
 
-def remembered_columns(model: Path) -> ReadColumns:
-    """Return the columns that a model was trained on, as far as its card states them."""
+@dataclass(frozen=True)
+class Chunks:
+    """Rows of DATA in chunks, with all columns."""
+
+    names: list[str]
+    chunks: Iterable[Sequence[Sequence[Any]]]
+    text_at: int = 0
+    total: int | None = None  # number of chunks, if known
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reader of DATA by the columns and the separator that options name, or that a model was trained on."""
+
+    text: str | None = None
+    label: str | Sequence[str] | None = None
+    separator: str | None = None
+    remembered: ReadColumns | None = None
+
+    @classmethod
+    def of(
+        cls,
+        text: Sequence[str] | None,
+        label: str | Sequence[str] | None = None,
+        separator: str | None = None,
+        model: Path | None = None,
+    ) -> "Reader":
+        """Return the reader for the options --text, --label and --separator, and for the data of a model."""
+        remembered, trained_separator = (None, None) if model is None else _read_card(model)
+        return cls(one_column(text, "--text"), label, separator or trained_separator, remembered)
+
+    def documents(self, data: Files, part: str) -> Documents:
+        """Read labeled documents and print their columns; of a named dataset, read one part."""
+        if isinstance(data, str) and is_dataset_name(data):
+            documents = _load_part(data, part)
+        else:
+            documents = read_documents(
+                data, self.text, self.label, separator=self.separator, remembered=self.remembered
+            )
+            show_columns(data, documents.columns)
+        if not len(documents):
+            raise DataFileError(f"{describe_source(data)}: holds no documents")
+        return documents
+
+    def labeled(self, data: Files, part: str) -> tuple[list[str], list[Any]]:
+        """Read texts and their labels."""
+        documents = self.documents(data, part)
+        return documents.texts, documents.labels or []
+
+    def labeled_chunks(self, data: str) -> Iterator[tuple[list[str], list[Any]]]:
+        """Return texts and labels in chunks; large files are read as the chunks are used."""
+        if is_large(data):
+            from mpad.data.streams import Columns, list_pieces
+
+            chosen = choose_columns(data, self.text, self.label, remembered=self.remembered)
+            assert chosen is not None and chosen.text is not None  # only tables are streamed
+            show_columns(data, chosen)
+            labels = chosen.labels[0] if len(chosen.labels) == 1 else chosen.labels
+            pieces = list_pieces(data, Columns(chosen.text, labels, self.separator))
+            return ((chunk.texts, chunk.labels) for piece in pieces for chunk in piece.chunks())
+        texts, known = self.labeled(data, "test")
+        parts = [slice(start, start + _CHUNK) for start in range(0, len(texts), _CHUNK)]
+        return ((texts[part], known[part]) for part in track(parts, "reading", len(parts) if len(parts) > 3 else None))
+
+    def texts(self, data: str) -> list[str]:
+        """Read texts without labels; "-" is standard input, one document per line."""
+        if data == "-":
+            return split_lines(decode("standard input", sys.stdin.buffer.read()))
+        if is_dataset_name(data):
+            return _load_part(data, "test").texts
+        documents = read_documents(data, self.text, need_labels=False, remembered=self.remembered)
+        if documents.columns is not None:
+            show_columns(data, ReadColumns(documents.columns.text))
+        return documents.texts
+
+    def rows(self, data: str) -> Chunks:
+        """Read texts with all columns of their table; "-" is standard input, read as it arrives."""
+        if data == "-":
+            return Chunks(["text"], ([[line] for line in lines] for lines in _iter_stdin_lines()))
+        if is_text(data):
+            return Chunks(["text"], [[[data]]])
+        if is_dataset_name(data):
+            table = Rows(["text"], [[one] for one in self.texts(data)])
+        else:
+            table = read_rows(data, self.text, self.remembered)
+        if len(table.names) > 1:
+            show_columns(data, ReadColumns(table.names[table.text_at]))
+        chunks = [table.cells[start : start + _CHUNK] for start in range(0, len(table.cells), _CHUNK)]
+        return Chunks(table.names, chunks, table.text_at, len(chunks))
+
+
+def _read_card(model: Path) -> tuple[ReadColumns, str | None]:
+    """Return the columns and the separator of a model's training data, as far as its card states them."""
     from mpad.storage.model_folder import open_model
 
-    saved = open_model(model, lambda files: files.card()).get("columns")
-    text, labels = (saved.get("text"), saved.get("labels")) if isinstance(saved, dict) else (None, None)
+    card = open_model(model, lambda files: files.card())
+    columns, separator = card.get("columns"), card.get("separator")
+    text, labels = (columns.get("text"), columns.get("labels")) if isinstance(columns, dict) else (None, None)
     names = labels if isinstance(labels, list) and all(isinstance(name, str) for name in labels) else []
-    return ReadColumns(text if isinstance(text, str) else None, tuple(names))
+    known = ReadColumns(text if isinstance(text, str) else None, tuple(names))
+    return known, separator if isinstance(separator, str) and separator else None
 
 
-def remembered_separator(model: Path) -> str | None:
-    """Return the label separator of a model's training data."""
-    from mpad.storage.model_folder import open_model
-
-    saved = open_model(model, lambda files: files.card()).get("separator")
-    return saved if isinstance(saved, str) and saved else None
-
-
-def column_entries(columns: ReadColumns | None, separator: str | None) -> dict[str, Any]:
-    """Return the entries of a model's card that let later commands omit --text, --label and --separator."""
-    facts: dict[str, Any] = {}
-    if columns is not None:
-        facts["columns"] = {"text": columns.text, "labels": list(columns.labels)}
-    return facts if separator is None else {**facts, "separator": separator}
+def card_entries(data: Files, columns: ReadColumns | None, separator: str | None = None) -> dict[str, Any]:
+    """Return the entries of a model's card on its data; they let later commands omit --text, --label, --separator."""
+    named = None if columns is None else {"text": columns.text, "labels": list(columns.labels)}
+    return {"data": describe_source(data), **drop_none(columns=named, separator=separator)}
 
 
 def show_columns(data: Files, columns: ReadColumns | None) -> None:
@@ -111,44 +195,15 @@ def show_columns(data: Files, columns: ReadColumns | None) -> None:
         typer.echo(printable(f"{describe_source(data)}: {columns}"), err=True)
 
 
-def read_labeled(
-    data: Files,
-    text: Sequence[str] | None,
-    label: Sequence[str] | None,
-    part: str,
-    separator: str | None = None,
-    remembered: ReadColumns | None = None,
-) -> tuple[list[str], list[Any]]:
-    """Read the texts and labels of DATA and print their columns; of a named dataset, read one part."""
-    documents = read_labeled_documents(data, text, label, part, separator, remembered)
-    return documents.texts, documents.labels or []
+def _load_part(name: str, part: str) -> Documents:
+    from mpad.paper.datasets import load_dataset
 
-
-def read_labeled_documents(
-    data: Files,
-    text: Sequence[str] | None,
-    label: Sequence[str] | None,
-    part: str,
-    separator: str | None = None,
-    remembered: ReadColumns | None = None,
-) -> Documents:
-    """Read DATA as `read_labeled` does, and return it with the columns used."""
-    if isinstance(data, str) and is_dataset_name(data):
-        from mpad.paper.datasets import load_dataset
-
-        dataset = load_dataset(data)
-        if part == "test" and dataset.cross_validated:
-            raise DataFileError(
-                f"{data} has no test part: it is meant for cross-validation (mpad reproduce table2 --dataset {data})"
-            )
-        documents = dataset.train if part == "train" else dataset.test
-    else:
-        column = one_column(text, "--text")
-        documents = read_documents(data, column, label, separator=separator, remembered=remembered)
-        show_columns(data, documents.columns)
-    if not len(documents):
-        raise DataFileError(f"{describe_source(data)}: holds no documents")
-    return documents
+    dataset = load_dataset(name)
+    if part == "test" and dataset.cross_validated:
+        raise DataFileError(
+            f"{name} has no test part: it is meant for cross-validation (mpad reproduce table2 --dataset {name})"
+        )
+    return dataset.train if part == "train" else dataset.test
 
 
 def is_dataset_name(data: str) -> bool:
@@ -156,11 +211,18 @@ def is_dataset_name(data: str) -> bool:
     return data in NAMES and not Path(data).exists()
 
 
+def is_large(data: Files) -> bool:
+    """Return whether the files of DATA are too large to be read into memory."""
+    from mpad.data.streams import total_size
+
+    return not (isinstance(data, str) and is_dataset_name(data)) and total_size(data) >= LARGE
+
+
 def is_text(data: str) -> bool:
     """Return whether DATA is itself a document, neither an existing file nor like a file name."""
     if not data.strip():
         return True  # an empty document, although Path("") is a folder
-    if data == "-" or len(data) < 4096 and "\0" not in data and Path(data).exists():
+    if data == "-" or data in NAMES or len(data) < 4096 and "\0" not in data and Path(data).exists():
         return False
     return Path(data[-20:]).suffix.lower() not in (*KINDS, *PACKED) and (" " in data.strip() or "/" not in data)
 
@@ -169,49 +231,6 @@ def describe_source(data: Files) -> str:
     """Return a short name for DATA."""
     files = [data] if isinstance(data, (str, Path)) else data
     return Path(files[0]).name + (f" and {len(files) - 1:,} more" if len(files) > 1 else "")
-
-
-def read_texts(data: str, text: Sequence[str] | None, remembered: ReadColumns | None = None) -> list[str]:
-    """Read the texts of DATA; "-" is standard input, one document per line."""
-    if data == "-":
-        return split_lines(decode("standard input", sys.stdin.buffer.read()))
-    if is_dataset_name(data):
-        from mpad.paper.datasets import load_dataset
-
-        return load_dataset(data).test.texts
-    documents = read_documents(data, one_column(text, "--text"), need_labels=False, remembered=remembered)
-    if documents.columns is not None:
-        show_columns(data, ReadColumns(documents.columns.text))
-    return documents.texts
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Rows of DATA in chunks, with all columns."""
-
-    names: list[str]
-    chunks: Iterable[list[Sequence[Any]]]
-    text_at: int = 0
-    total: int | None = None  # number of chunks, if known
-
-
-def open_rows(data: str, text: Sequence[str] | None, remembered: ReadColumns | None = None) -> Stream:
-    """Open the rows of DATA; "-" is standard input, one document per line, read as it arrives."""
-    if data == "-":
-        return Stream(["text"], ([[line] for line in lines] for lines in _iter_stdin_lines()))
-    if is_dataset_name(data):
-        return Stream(["text"], _chunks([[one] for one in read_texts(data, text)]))
-    if is_text(data):
-        return Stream(["text"], [[[data]]])
-    rows = read_rows(data, one_column(text, "--text"), remembered)
-    if len(rows.names) > 1:
-        show_columns(data, ReadColumns(rows.names[rows.text_at]))
-    return Stream(rows.names, _chunks(rows.cells), rows.text_at, -(-len(rows.cells) // _CHUNK))
-
-
-def _chunks(rows: Sequence[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    for start in range(0, len(rows), _CHUNK):
-        yield list(rows[start : start + _CHUNK])
 
 
 def _iter_stdin_lines() -> Iterator[list[str]]:
@@ -226,18 +245,6 @@ def _iter_stdin_lines() -> Iterator[list[str]]:
             yield split_lines(decode("standard input", whole + end))
     if rest:
         yield split_lines(decode("standard input", rest))
-
-
-def pick_examples(texts: list[str], labels: list[Any], each: int = 3) -> list[tuple[str, str]]:
-    """Return a few examples per class as pairs of label and text, preferring about 160 characters."""
-    order = sorted(range(len(texts)), key=lambda k: (abs(len(texts[k]) - 160), k))
-    chosen: dict[str, list[int]] = {}
-    for k in order:
-        name = ", ".join(labels[k]) if isinstance(labels[k], list) else str(labels[k])
-        own = chosen.setdefault(name, [])
-        if len(own) < each and texts[k].strip():
-            own.append(k)
-    return [(label, texts[k][:1_000]) for label in sorted(chosen) for k in chosen[label]]
 
 
 def drop_none(**options: Any) -> dict[str, Any]:

@@ -2,18 +2,43 @@
 
 import sys
 import warnings
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
+from typer import Option
+from typer.core import TyperGroup
 
 from mpad._version import __version__
-from mpad.cli import compare, data, demo, evaluate, explain, export, fit, info, predict, report, reproduce, serve, tune
 from mpad.errors import DataWarning, MPADError
 from mpad.text.printable import printable
 
+_COMMANDS = "demo fit tune predict evaluate report explain info export compare reproduce serve data".split()
+
+
+class _LazyGroup(TyperGroup):
+    """Group of commands, each imported when it is used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in the order of --help."""
+        return _COMMANDS
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None if there is none of that name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"mpad.cli.{cmd_name}")
+        if cmd_name == "data":
+            return typer.main.get_command(module.app)
+        single = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+        single.command(cmd_name)(module.run)
+        return typer.main.get_command(single)
+
+
 app = typer.Typer(
     name="mpad",
+    cls=_LazyGroup,
     help="Explainable text classification with graph neural networks.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -36,16 +61,10 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+        bool, Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Explainable text classification with graph neural networks."""
-
-
-for module in (demo, fit, tune, predict, evaluate, report, explain, info, export, compare, reproduce, serve):
-    app.command(module.__name__.rpartition(".")[2])(module.run)
-
-app.add_typer(data.app, name="data")
 
 
 def main() -> None:

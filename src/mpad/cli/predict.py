@@ -6,21 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from mpad.cli.inputs import (
-    Address,
-    Engine,
-    EngineOption,
-    Force,
-    ModelFolder,
-    OwnTokenizer,
-    TextColumn,
-    one_column,
-    open_rows,
-    remembered_columns,
-)
+from mpad.cli.inputs import Address, Engine, EngineOption, Force, ModelFolder, OwnTokenizer, Reader, TextColumn
+from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
-from mpad.data.readers import ReadColumns, choose_columns
+from mpad.cli.progress import progress_bar, track
+from mpad.data.readers import choose_columns
 from mpad.errors import InputError, StoreError
 from mpad.text.printable import printable
 
@@ -31,40 +23,33 @@ if TYPE_CHECKING:
     from mpad.scale.job import Job, Outcome, Task
 
 
+@expand_parameters
 def run(
     model: ModelFolder,
     data: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Data file, quoted document, or - for standard input, one document per line; with OUT, also a quoted "
             "pattern or a folder of data files."
         ),
     ] = "-",
     out: Annotated[
         Path | None,
-        typer.Argument(
-            help="Folder for one Parquet file per file of DATA; or a file, as with --out.", show_default=False
-        ),
+        Argument(help="Folder for one Parquet file per file of DATA; or a file, as with --out.", show_default=False),
     ] = None,
     out_file: OutFile = None,
     force: Force = False,
     spreadsheet: Spreadsheet = False,
     text: TextColumn = None,
     form: FormatOption = Format.table,
-    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of every class.")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="Add this many of the most probable classes.")] = None,
-    reject_below: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Leave the label empty if its probability is below this value.")
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Multi-label: one threshold for all labels instead of the fitted ones."),
-    ] = None,
-    device: Annotated[str, typer.Option(help="Device: cpu predicts with NumPy; cuda and auto import torch.")] = "cpu",
+    *,
+    settings: Annotated[
+        dict[str, Any], Parameters("mpad.scale.predictor:Predictor", "proba top reject_below threshold")
+    ],
+    device: Annotated[str, Option(help="Device: cpu predicts with NumPy; cuda and auto import torch.")] = "cpu",
     tokenizer: OwnTokenizer = None,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="With OUT: processes, with one file each at a time; by default one per core."),
+        int | None, Option(min=1, help="With OUT: processes, with one file each at a time; by default one per core.")
     ] = None,
     engine: EngineOption = Engine.local,
     address: Address = None,
@@ -91,11 +76,11 @@ def run(
     from mpad.scale.columns import PredictOptions, load_column_predictor
     from mpad.scale.predictor import unique_column
 
-    options = PredictOptions(proba, top, reject_below, threshold)
+    options = PredictOptions(**settings)
     if out is not None and out_file is None and out.suffix and not out.is_dir():
         out, out_file = None, out
     check_out(out_file, force)
-    remembered = remembered_columns(model)
+    reader = Reader.of(text, model=model)
     if out is not None:
         if out_file is not None or form is not Format.table or device != "cpu" or data == "-":
             raise InputError(
@@ -103,19 +88,19 @@ def run(
             )
         if address is not None and engine is Engine.local:
             raise InputError("--address is for --engine ray")
-        _into_folder(model, data, out, text, remembered, options, tokenizer, (engine, workers, address))
+        job, tasks = _make_job(model, data, out, reader, options, tokenizer)
+        _predict_files(job, tasks, lambda left: _run_engine(job, left, engine, workers, address))
         return
     if workers is not None or engine is not Engine.local or address is not None:
         raise InputError("--workers, --engine and --address need a folder to write to: mpad predict MODEL DATA OUT")
-    stream = open_rows(data, text, remembered)
+    table = reader.rows(data)
     predictor = load_column_predictor(model, options, device, tokenizer)
-    at, whole = stream.text_at, form is not Format.table or out_file is not None
-    added = [unique_column(name, stream.names if whole else ()) for name in predictor.fields]
+    at, whole = table.text_at, form is not Format.table or out_file is not None
+    added = [unique_column(name, table.names if whole else ()) for name in predictor.fields]
+    few = table.total is None or table.total < 4
 
     def predict_rows() -> Iterator[list[Any]]:
-        from mpad.cli.progress import track_chunks
-
-        for chunk in track_chunks(stream.chunks, stream.total):
+        for chunk in track(table.chunks, "predicting", None if few or sys.stdout.isatty() else table.total):
             columns = predictor.predict([str(row[at]) for row in chunk])
             if predictor.many and not as_lists:
                 columns[0] = [", ".join(labels) for labels in columns[0]]
@@ -124,7 +109,7 @@ def run(
             sys.stdout.flush()
 
     as_lists = form is Format.jsonl if out_file is None else out_file.suffix.lower() in (".jsonl", ".parquet")
-    names = [*stream.names, *added] if whole else [*added, "text"]
+    names = [*table.names, *added] if whole else [*added, "text"]
     show_rows(names, predict_rows(), form, out_file, spreadsheet)
     _print_word_coverage(predictor.words)
 
@@ -137,26 +122,18 @@ def _print_word_coverage(words: "Counter[str]") -> None:
         typer.echo(f"the model knows {known:,} of {total:,} words ({100 * known / total:.0f} %)", err=True)
 
 
-def _into_folder(
-    model: Path,
-    data: str,
-    out: Path,
-    text: list[str] | None,
-    remembered: ReadColumns,
-    options: "PredictOptions",
-    tokenizer: str | None,
-    execution: tuple[Engine, int | None, str | None],
-) -> None:
-    """Predict files into a folder, one Parquet file per input file."""
+def _make_job(
+    model: Path, data: str, out: Path, reader: Reader, options: "PredictOptions", tokenizer: str | None
+) -> "tuple[Job, list[Task]]":
+    """Return the job of predicting files into a folder, and a task per file."""
     from mpad.scale.job import make_job, make_tasks
 
-    column = one_column(text, "--text") or remembered.text
     tasks = make_tasks(data, out)
-    first = choose_columns(tasks[0].source, one_column(text, "--text"), None, False, remembered)
+    column = reader.text or (reader.remembered.text if reader.remembered else None)
+    first = choose_columns(tasks[0].source, reader.text, None, False, reader.remembered)
     if first is not None and column != first.text:
         column = None  # no column of the training data: guess it per file
-    job = make_job(model, column, options, tokenizer)
-    _predict_files(job, tasks, lambda left: _run_engine(job, left, *execution))
+    return make_job(model, column, options, tokenizer), tasks
 
 
 def _run_engine(
@@ -183,14 +160,12 @@ def _predict_files(job: "Job", tasks: "list[Task]", outcomes: "Callable[[list[Ta
         reason = f"{older:,} files in {folder} are from another model, other settings or other documents"
         typer.echo(f"{reason}, and are replaced", err=True)
     rows, failed = 0, 0
-    from mpad.cli.progress import file_bar
-
-    with file_bar(len(left)) as advance:
+    with progress_bar("files", len(left)) as advance:
         for outcome in outcomes(left) if left else ():
             if outcome.fatal:
                 raise StoreError(outcome.error)
-            advance(outcome.rows)
             rows += outcome.rows
+            advance(f"{rows:,} rows")
             if outcome.error is not None:
                 failed += 1
                 typer.echo(f"mpad: {printable(' '.join(outcome.error.split()))}", err=True)

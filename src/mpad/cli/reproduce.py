@@ -1,13 +1,20 @@
 """`mpad reproduce`: the paper's tables and figures."""
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from mpad.cli.inputs import Device
+from mpad.cli.progress import progress_bar, track
+from mpad.training.progress import EpochReport
 
 if TYPE_CHECKING:
     from mpad.paper.experiments.protocol import Cell
+    from mpad.paper.experiments.records import Record
     from mpad.paper.experiments.runner import Runner
 
 Names = list[str] | None
@@ -30,30 +37,22 @@ class What(StrEnum):
 
 
 def run(
-    what: Annotated[What, typer.Argument(help="Table to reproduce, or figures.", show_default=False)],
-    dataset: Annotated[
-        Names, typer.Option(help="Datasets, repeated or comma-separated; by default all that are available.")
-    ] = None,
-    variant: Annotated[Names, typer.Option(help="Variants: mpad, sentence-att, clique, path; by default all.")] = None,
-    model: Annotated[
-        Names, typer.Option(help="Rows of the table, such as mpad-4mp or tfidf-svm; by default all.")
-    ] = None,
-    preset: Annotated[str, typer.Option(help="Preset: paper or authors.")] = "authors",
-    tokenizer: Annotated[str, typer.Option(help="Tokenizer: kim, or kim-cased to keep case.")] = "kim",
-    grouped: Annotated[bool, typer.Option("--grouped", help="Keep equal texts in one fold.")] = False,
+    what: Annotated[What, Argument(help="Table to reproduce, or figures.", show_default=False)],
+    dataset: Annotated[Names, Option(help="Datasets, repeated or comma-separated; by default all.")] = None,
+    variant: Annotated[Names, Option(help="Variants: mpad, sentence-att, clique, path; by default all.")] = None,
+    model: Annotated[Names, Option(help="Rows of the table, such as mpad-4mp or tfidf-svm; by default all.")] = None,
+    preset: Annotated[str, Option(help="Preset: paper or authors.")] = "authors",
+    tokenizer: Annotated[str, Option(help="Tokenizer: kim, or kim-cased to keep case.")] = "kim",
+    grouped: Annotated[bool, Option("--grouped", help="Keep equal texts in one fold.")] = False,
     folds: Annotated[
-        int | None, typer.Option(help="Run only the first folds (with a fixed split: seeds); by default all.")
+        int | None, Option(help="Run only the first folds (with a fixed split: seeds); by default all.")
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(help="Number of seeds; by default 1 with folds and 5 with a fixed split.")
-    ] = None,
-    vectors: Annotated[str | None, typer.Option(help="File of pretrained word vectors.", envvar="MPAD_VECTORS")] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of records, tables and figures.")] = Path("results"),
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
-    engine: Annotated[
-        Engine, typer.Option(help="Records that count as done: any, or those of the current engine only.")
-    ] = Engine.any,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Only compute the tables from the records.")] = False,
+    seeds: Annotated[int | None, Option(help="Number of seeds; by default 1 with folds, 5 with a fixed split.")] = None,
+    vectors: Annotated[str | None, Option(help="File of pretrained word vectors.", envvar="MPAD_VECTORS")] = None,
+    out: Annotated[Path, Option("--out", "-o", help="Folder of records, tables and figures.")] = Path("results"),
+    device: Device = "auto",
+    engine: Annotated[Engine, Option(help="Records that count as done: any, or of the current engine.")] = Engine.any,
+    no_run: Annotated[bool, Option("--no-run", help="Only compute the tables from the records.")] = False,
 ) -> None:
     """Run the paper's experiments and compute its tables from the records, compared with the published numbers.
 
@@ -127,14 +126,20 @@ def available_datasets(names: tuple[str, ...]) -> list[str]:
 
 
 def _run(runner: "Runner", cells: list["Cell"]) -> None:
-    from mpad.cli.progress import run_bar
-
     missing = {cell: len(runner.missing(cell)) for cell in cells}
     older = {cell: len(runner.older(cell)) for cell in cells}
     if not runner.current and any(older.values()):
         rows = ", ".join(f"{cell.dataset} {cell.model} {number}" for cell, number in older.items() if number)
         typer.echo(f"computed by an older engine, and left as it is: {rows}; --engine current runs it again", err=True)
-    with run_bar(sum(missing.values())) as (sink, done):
+    with progress_bar("running", sum(missing.values())) as advance:
+
+        def sink(report: EpochReport) -> None:
+            advance(f"epoch {report.epoch}  validation {report.validation_accuracy:.3f}", by=0)
+
+        def done(record: "Record") -> None:
+            advance()
+            sys.stderr.write(f"{record}\n")
+
         for cell in [cell for cell, number in missing.items() if number]:
             try:
                 runner.run(cell, sink, done)
@@ -144,12 +149,9 @@ def _run(runner: "Runner", cells: list["Cell"]) -> None:
 
 
 def _count(datasets: list[str], vectors: str | None, out: Path) -> None:
-    from rich.console import Console
-    from rich.progress import track
-
     from mpad.paper.experiments import paper
     from mpad.paper.experiments.tables import count
 
     chosen = datasets or available_datasets(tuple(paper.TABLE_1))
-    for name in track(chosen, description="counting", console=Console(stderr=True)):
+    for name in track(chosen, "counting", len(chosen)):
         count(name, vectors, out)

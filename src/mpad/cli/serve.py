@@ -8,55 +8,51 @@ from socket import socket
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from mpad.cli.inputs import OwnTokenizer, pick_examples, read_labeled
+from mpad.cli.inputs import OwnTokenizer, Reader
 from mpad.files.encoding import decode
 
 
 def run(
-    models: Annotated[
-        list[str],
-        typer.Argument(help="Folders of fitted models, or NAME=FOLDER; the first one is the default model."),
-    ],
+    models: Annotated[list[str], Argument(help="Folders of models, or NAME=FOLDER; the first is the default.")],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; by default reachable from this machine only.")
+        str, Option(help="Address to listen on; by default reachable from this machine only.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8000,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8000,
     workers: Annotated[
-        int, typer.Option(min=1, help="Worker processes on one port; they share the memory of the model tables.")
+        int, Option(min=1, help="Worker processes on one port; they share the memory of the model tables.")
     ] = 1,
     api_key_file: Annotated[
-        Path | None, typer.Option(help="File whose first line is the API key that requests must send.")
+        Path | None, Option(help="File whose first line is the API key that requests must send.")
     ] = None,
-    origin: Annotated[
-        list[str] | None, typer.Option(help="Allow pages of this origin to call the API (CORS). Repeatable.")
-    ] = None,
-    max_body: Annotated[int, typer.Option(help="Maximal request size in bytes.")] = 4 << 20,
-    max_documents: Annotated[int, typer.Option(help="Maximal number of documents per request.")] = 1_000,
-    max_characters: Annotated[int, typer.Option(help="Maximal length of a document in characters.")] = 200_000,
-    max_explained: Annotated[int, typer.Option(help="Maximal length of an explained document in characters.")] = 50_000,
-    max_connections: Annotated[int, typer.Option(help="Maximal number of concurrent connections per worker.")] = 1_000,
+    origin: Annotated[list[str] | None, Option(help="Let pages of this origin use the API (CORS). Repeatable.")] = None,
+    max_body: Annotated[int, Option(help="Maximal request size in bytes.")] = 4 << 20,
+    max_documents: Annotated[int, Option(help="Maximal number of documents per request.")] = 1_000,
+    max_characters: Annotated[int, Option(help="Maximal length of a document in characters.")] = 200_000,
+    max_explained: Annotated[int, Option(help="Maximal length of an explained document in characters.")] = 50_000,
+    max_connections: Annotated[int, Option(help="Maximal number of concurrent connections per worker.")] = 1_000,
     request_timeout: Annotated[
-        int, typer.Option(min=1, help="Seconds for a client to send a complete request, and to read the response.")
+        int, Option(min=1, help="Seconds for a client to send a complete request, and to read the response.")
     ] = 30,
     reload_every: Annotated[
-        float, typer.Option(min=0, help="Seconds between checks for changed model folders; 0 checks on SIGHUP only.")
+        float, Option(min=0, help="Seconds between checks for changed model folders; 0 checks on SIGHUP only.")
     ] = 0,
     stop_within: Annotated[
-        int, typer.Option(min=1, help="Seconds to finish running requests when stopping; later ones are aborted.")
+        int, Option(min=1, help="Seconds to finish running requests when stopping; later ones are aborted.")
     ] = 30,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Allowed name in the Host header; by default names of this machine, or any with --host. Repeatable."
         ),
     ] = None,
     examples: Annotated[
         Path | None,
-        typer.Option(help="Labeled documents to offer in the web app, three per class; by default those in the model."),
+        Option(help="Labeled documents to offer in the web app, three per class; by default those in the model."),
     ] = None,
     tokenizer: OwnTokenizer = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log requests.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Do not log requests.")] = False,
 ) -> None:
     """Serve models over HTTP: /predict, /explain, /what-if, /info, /healthz, /readyz, /metrics, and a web app at /.
 
@@ -97,7 +93,7 @@ def run(
     for one in sockets:
         closing.enter_context(one)
     with closing:
-        example_pairs = [] if examples is None else pick_examples(*read_labeled(str(examples), None, None, "train"))
+        example_pairs = [] if examples is None else Reader().documents(str(examples), "train").examples()
         options = limits, key, origin or (), _allowed_hosts(host, allow_host), quiet, stop_within, workers, reload_every
         settings = Settings(models, tokenizer, example_pairs, *options)
         serve(settings, sockets, lambda: _announce(named_folders(models), sockets))

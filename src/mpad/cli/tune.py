@@ -1,50 +1,48 @@
 """`mpad tune`: search for the best settings and save a model with them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from typer import Option
 
 from mpad.cli.inputs import (
     Address,
     Data,
+    Device,
     Engine,
     EngineOption,
     Force,
     LabelColumn,
+    Reader,
+    Seed,
     TextColumn,
-    column_entries,
+    Vectors,
+    card_entries,
     one_column,
-    read_labeled_documents,
     vector_option,
 )
 from mpad.cli.output import check_new
 from mpad.errors import InputError
 
-if TYPE_CHECKING:
-    from mpad.evaluate.tuning import Runner
-
 
 def run(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the best model to.")],
+    out: Annotated[Path, Option("--out", "-o", help="Folder to write the best model to.")],
     text: TextColumn = None,
     label: LabelColumn = None,
-    minutes: Annotated[
-        float, typer.Option(help="Search time in minutes; a running trial is allowed to finish.")
-    ] = 10.0,
+    minutes: Annotated[float, Option(help="Search time in minutes; a running trial is allowed to finish.")] = 10.0,
     trials: Annotated[
-        int | None, typer.Option(help="Maximal number of trials, including earlier ones; by default no limit.")
+        int | None, Option(help="Maximal number of trials, including earlier ones; by default no limit.")
     ] = None,
-    vectors: Annotated[list[str] | None, typer.Option(help="Word vectors, as in `mpad fit`.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot the trials to this file (.png, .svg or .pdf).")] = None,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda or cuda:N.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    vectors: Vectors = None,
+    plot: Annotated[Path | None, Option(help="Plot the trials to this file (.png, .svg or .pdf).")] = None,
+    device: Device = "auto",
+    seed: Seed = 0,
     engine: EngineOption = Engine.local,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="With --engine ray: concurrent trials; by default one per core or GPU.")
+        int | None, Option(min=1, help="With --engine ray: concurrent trials; by default one per core or GPU.")
     ] = None,
     address: Address = None,
     force: Force = False,
@@ -60,15 +58,18 @@ def run(
     """
     from mpad.storage.model_folder import check_destination
 
+    if engine is Engine.local and (workers is not None or address is not None):
+        raise InputError("--workers and --address are for --engine ray")
     check_destination(out)
     check_new(out, force)
     check_new(plot, force)
-    documents = read_labeled_documents(data, text, label and [one_column(label, "--label") or ""], "train")
+    documents = Reader.of(text, one_column(label, "--label")).documents(data, "train")
     texts, labels = documents.texts, documents.labels or []
     from mpad.estimator.classifier import MPADClassifier
     from mpad.estimator.training_card import closing_lines
     from mpad.evaluate.tuning import Trial, plot_trials, tune
     from mpad.extras import require
+    from mpad.scale.ray_trials import ray_runner
 
     require("optuna", extra="tune")
     if plot is not None:
@@ -87,7 +88,8 @@ def run(
         typer.echo(f"trial {trial.number}: {scores} ({settings})", err=True)
 
     study = out.resolve().with_name(f"{out.resolve().name}.study")
-    with _runner(engine, workers, address, gpu=device.startswith("cuda")) as runner:
+    on_ray = engine is Engine.ray
+    with ray_runner(address, workers, device.startswith("cuda")) if on_ray else nullcontext() as runner:
         result = tune(
             texts, labels, minutes=minutes, study=study, most_trials=trials, done=report, runner=runner, **fixed
         )
@@ -97,7 +99,7 @@ def run(
     typer.echo(f"best of {len(result)}: trial {best.number}, {scores}; all trials are kept in {study.name}", err=True)
     typer.echo(f"fitting it on all {len(texts):,} documents", err=True)
     classifier = MPADClassifier(**{**best.settings, **fixed}).fit(texts, labels)
-    classifier.card_ |= {"data": Path(data).name, **column_entries(documents.columns, None)}
+    classifier.card_ |= card_entries(data, documents.columns)
     classifier.save(out)
     for line in closing_lines(classifier):
         typer.echo(line, err=True)
@@ -106,16 +108,3 @@ def run(
     if plot is not None:
         plot_trials(result, plot)
     typer.echo(f"saved to {out}; next: mpad predict {out} DATA", err=True)
-
-
-@contextmanager
-def _runner(engine: Engine, workers: int | None, address: str | None, gpu: bool) -> Iterator["Runner | None"]:
-    if engine is Engine.local:
-        if workers is not None or address is not None:
-            raise InputError("--workers and --address are for --engine ray")
-        yield None
-        return
-    from mpad.scale.ray_trials import ray_runner
-
-    with ray_runner(address, workers, gpu) as runner:
-        yield runner

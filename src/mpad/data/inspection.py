@@ -127,6 +127,38 @@ def _lost_letters(texts: Sequence[str]) -> float:
 
 # ── Findings of `mpad data check` ──
 
+
+def find_problems(
+    texts: Sequence[str], labels: Sequence[Any] | None = None, unlabelled: Sequence[str] = ()
+) -> list[Finding]:
+    """Describe documents: counts, lengths, languages, and what would spoil a model.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The documents.
+    labels : sequence, optional
+        A label per document, or a list of labels each.
+    unlabelled : sequence of str, optional
+        Places of rows without a label, as `read_documents` collects them; they are not among the texts.
+
+    Returns
+    -------
+    list of Finding
+        Facts and problems, each with an example and what to do.
+
+    """
+    found = [Finding("documents", len(texts))]
+    if unlabelled:
+        where = ", ".join(unlabelled[:3]) + (" …" if len(unlabelled) > 3 else "")
+        cure = "label these rows or drop them: fit refuses them, and nothing below counts them"
+        found.append(Finding("documents without a label", len(unlabelled), where, cure))
+    if labels is not None:
+        classes = [name for own in as_lists(labels) for name in own]
+        found += [Finding("classes", len(set(classes))), *class_counts(labels), *label_findings(classes)]
+    return [*found, *lengths(texts), *text_findings(texts, labels), *kinds_of_text(texts)]
+
+
 _SMALL = f"classes with fewer than {_FEW} documents"
 
 

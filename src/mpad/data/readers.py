@@ -11,8 +11,9 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
+from mpad.data.labels import as_lists
 from mpad.data.tables import LABEL_NAMES, TEXT_NAMES, Absent, Table, kind_of, open_table
-from mpad.errors import DataFileError
+from mpad.errors import DataFileError, InputError
 from mpad.files.archives import read_unpacked
 from mpad.files.encoding import decode
 
@@ -47,6 +48,38 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def examples(self, each: int = 3) -> list[tuple[str, str]]:
+        """Return a few examples per class as pairs of label and text, preferring about 160 characters."""
+        labels, chosen = self.labels or [], dict[str, list[str]]()
+        for k in sorted(range(len(labels)), key=lambda k: abs(len(self.texts[k]) - 160)):
+            own = chosen.setdefault(", ".join(labels[k]) if isinstance(labels[k], list) else str(labels[k]), [])
+            if len(own) < each and self.texts[k].strip():
+                own.append(self.texts[k][:1_000])
+        return [(label, text) for label in sorted(chosen) for text in chosen[label]]
+
+    def corrected(self, corrections: "Documents", new_classes: bool = False) -> "Documents":
+        """Replace the labels of the texts that the corrections hold too, and add the other corrections.
+
+        Raise InputError for labels that these documents do not have, unless `new_classes`.
+        """
+        labels, others = list(self.labels or []), list(corrections.labels or [])
+        kinds, other_kinds = {type(label) for label in labels}, {type(label) for label in others}
+        if kinds == {list} != other_kinds:
+            raise InputError("documents have many labels: give the separator of those in --add by --separator")
+        if kinds != other_kinds:
+            labels, others = [str(label) for label in labels], [str(label) for label in others]
+        known, named = ({name for own in as_lists(part) for name in own} for part in (labels, others))
+        if named - known and not new_classes:
+            raise InputError(
+                f"--add has labels that DATA does not have: {', '.join(sorted(named - known)[:5])} (DATA has: "
+                f"{', '.join(sorted(known)[:8])}); correct them, or give --new-classes if they are meant"
+            )
+        latest = dict(zip(corrections.texts, others, strict=True))
+        labels = [latest.get(text, label) for text, label in zip(self.texts, labels, strict=True)]
+        for text in self.texts:
+            latest.pop(text, None)
+        return Documents([*self.texts, *latest], [*labels, *latest.values()], self.columns)
 
 
 @dataclass(frozen=True)

@@ -814,9 +814,9 @@ class MPADClassifier(TextClassifier):
         Networks that are trained separately, each with its own held-out part, and averaged. How far they differ says
         how certain a prediction is: `predict_proba(X, return_std=True)`.
     tokenizer : str or callable, default="auto"
-        "auto" chooses by the letters of X: "kim" (the paper's, for ASCII) or "unicode-punctuation" (every script,
-        emoji). Or one of these, "kim-cased", "unicode" (without commas and parentheses), or a function from a text to
-        its words.
+        "auto" chooses by the letters of the documents: "kim" (the paper's, for ASCII) or "unicode-punctuation" (every
+        script, emoji). Or one of these, "kim-cased", "unicode" (without commas and parentheses), or a function from a
+        text to its words, which the name "module:function" can stand for.
     vectors : str, path, list of these, or None, default="auto"
         "auto": distilled from an installed sentence transformer (the extra "vectors"), otherwise learned. The name or
         folder of a Model2Vec or sentence-transformers model; a file of word vectors; "corpus": word2vec trained on X;
@@ -831,13 +831,13 @@ class MPADClassifier(TextClassifier):
     min_count : int, default=1
         Words of X seen less often share the rows of unknown words.
     max_epochs : int or "auto", default="auto"
-        Maximum number of epochs. "auto", here and below: as the preset says.
+        Maximal number of epochs; by default that of the preset.
     patience : int, None or "auto", default="auto"
-        Epochs without a better validation accuracy before stopping; None: never stop early.
+        Epochs without a better validation accuracy before stopping; by default that of the preset. None never stops.
     batch_size : int or "auto", default="auto"
-        Documents per step.
+        Documents per training step; by default that of the preset.
     learning_rate : float or "auto", default="auto"
-        Learning rate of Adam.
+        Learning rate of Adam; by default that of the preset.
     dropout : float, default=0.5
         Share of activations that are dropped in training.
     validation_fraction : float, default=0.1

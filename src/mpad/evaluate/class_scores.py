@@ -80,6 +80,30 @@ class ClassScores:
         confidence = self.unscaled if unscaled else self.confidence
         return None if confidence is None else Calibration(confidence, self.right)
 
+    def table(self) -> tuple[list[str], list[list[Any]]]:
+        """Return column names and a row per class, then one named (all) with macro-averages and the accuracy."""
+        columns = ["class", "precision", "recall", "f1", "documents", "accuracy"]
+        scores = zip(self.classes, *(values.tolist() for values in self.per_class), strict=True)
+        averages = ["(all)", *self.macro, len(self.truth), self.accuracy.value]
+        return columns, [*([*row, None] for row in scores), averages]
+
+    def lines(self) -> list[str]:
+        """Describe accuracy, macro-F1, the share of the most frequent class, and the calibration."""
+        accuracy, calibration, (name, share) = self.accuracy, self.calibration(), self.majority
+        between = f"95 % interval {accuracy.low:.4f} to {accuracy.high:.4f}"
+        lines = [
+            f"accuracy  {accuracy.value:.4f} ({between}, {len(self.truth):,} documents)",
+            f"macro-F1  {self.macro[2]:.4f}",
+            f'always "{name}"  {share:.4f}',
+        ]
+        if calibration is None:
+            return lines
+        shares, accuracies = calibration.coverage()
+        unscaled, half = self.calibration(unscaled=True), accuracies[np.abs(shares - 0.5).argmin()]
+        before = "" if unscaled is None else f"; before its temperature of {self.temperature:.2f}, {unscaled.error:.4f}"
+        lines.append(f"expected calibration error  {calibration.error:.4f}{before}")
+        return [*lines, f"accuracy of the most confident half  {half:.4f}"]
+
 
 def evaluate(model: Any, texts: Iterable[str], labels: Iterable[Any]) -> ClassScores | LabelScores:
     """Evaluate a fitted model on labeled documents.

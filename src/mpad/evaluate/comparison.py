@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ from mpad.data.labels import label_names, learn_labels
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import Share, wilson
 from mpad.evaluate.cross_validation import Rows, shuffled_folds
+from mpad.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -161,3 +165,45 @@ def _p_value(difference: NDArray[np.float64], test_to_training: float) -> float:
         return 1.0 if difference.mean() == 0 else 0.0
     statistic = difference.mean() / np.sqrt((1 / n + test_to_training) * spread)
     return float(2 * t.sf(abs(statistic), n - 1))
+
+
+def plot_scores(scores: Sequence[Scores], path: Path) -> None:
+    """Draw accuracies (multi-label: micro-F1) with their intervals, and over the costs of fit and prediction."""
+    size = 11, max(3.2, 0.6 + 0.5 * len(scores))
+    figure = require("matplotlib.figure", extra="plots").Figure(figsize=size, layout="constrained", dpi=120)
+    axes, fit, predict = figure.subplots(1, 3, width_ratios=[1.3, 1, 1])
+    measure = "micro-F1" if scores[0].multilabel else "accuracy"
+    _draw_cost(fit, scores, [float(one.fit_seconds.mean()) for one in scores], cheap=min)
+    fit.set(xlabel="seconds to fit", ylabel=f"{measure}, %")
+    _draw_cost(predict, scores, [one.documents_a_second for one in scores], cheap=max)
+    predict.set(xlabel="documents predicted per second", ylabel=f"{measure}, %")
+    for place, one in enumerate(scores):
+        mean, low, high = (100 * value for value in one.interval)
+        axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], fmt="o", color="#0072b2", capsize=4)
+        axes.plot(100 * one.micro_f1, [place] * len(one.micro_f1), ".", color="#999999", zorder=0)
+    axes.set_yticks(range(len(scores)), [one.name for one in scores])
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{measure}, % (dots: folds; bars: 95 % intervals of the mean)")
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path)
+
+
+def _draw_cost(axes: "Axes", scores: Sequence[Scores], costs: Sequence[float], cheap: Callable[..., float]) -> None:
+    """Plot scores over a cost, with a line through the models that no other beats in both."""
+    means = [100 * float(one.micro_f1.mean()) for one in scores]
+    points = list(zip(costs, means, strict=True))
+    front = [
+        (cost, mean)
+        for cost, mean in points
+        if not any(
+            cheap(other, cost) == other and better >= mean and (other, better) != (cost, mean)
+            for other, better in points
+        )
+    ]
+    axes.plot(*zip(*sorted(front), strict=True), color="#bbbbbb", zorder=0)
+    axes.plot(costs, means, "o", color="#0072b2")
+    for one, point in zip(scores, points, strict=True):
+        axes.annotate(one.name, point, textcoords="offset points", xytext=(4, 4), fontsize=8)
+    axes.set_xscale("log")
+    axes.margins(0.2)
+    axes.grid(alpha=0.3)

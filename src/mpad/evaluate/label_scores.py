@@ -104,6 +104,24 @@ class LabelScores:
         """Share of documents that are right in all labels."""
         return wilson(int((self.truth == self.predicted).all(1).sum()), len(self.truth))
 
+    def table(self) -> tuple[list[str], list[list[Any]]]:
+        """Return column names and a row per label, then the micro- and macro-averages."""
+        columns = ["class", "precision", "recall", "f1", "documents", "right", "missed", "wrongly given"]
+        counts = np.stack([self.right + self.missed, self.right, self.missed, self.wrong])
+        scores = zip(self.names, self.precision, self.recall, self.f1, counts.T.tolist(), strict=True)
+        total = counts.sum(1).tolist()
+        averages = [["(micro)", *self.micro, *total], ["(macro)", *self.macro, *total]]
+        return columns, [*([name, float(p), float(r), float(f), *own] for name, p, r, f, own in scores), *averages]
+
+    def lines(self) -> list[str]:
+        """Describe micro-F1, macro-F1 and the share of documents that are right in all labels."""
+        f1 = ("micro-F1", self.micro_f1), ("macro-F1", self.macro_f1)
+        lines = [
+            f"{name}  {own.value:.4f} ± {own.margin:.4f} (95 %, {len(self.truth):,} documents)" for name, own in f1
+        ]
+        between = f"95 % interval {self.exact.low:.4f} to {self.exact.high:.4f}"
+        return [*lines, f"all labels of a document right  {self.exact.value:.4f} ({between})"]
+
     def _margin(self, labels: NDArray[np.bool_], pooled: bool) -> float:
         """Return the half-width of the 95 % interval of an F1, a ratio of sums over documents, by the delta method."""
         above = 2.0 * (self.truth & self.predicted)[:, labels]

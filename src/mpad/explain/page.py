@@ -1,7 +1,9 @@
 """Explanation as self-contained HTML without scripts, with light and dark colors for color-blind readers too."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from zlib import crc32
 
 from mpad.explain.explanation import Explanation, WordWeight, display_word
@@ -39,6 +41,9 @@ _STYLE = """
 .mpad .bar { display: inline-block; height: .7em; border-radius: .2em; background: #8b949e; }
 @media (prefers-color-scheme: dark) { .mpad { --page: #0d1117; --ink: #e6edf3; --faint: #9198a1; } }
 """
+_INDEX_STYLE = (
+    "body { font: 15px/1.5 system-ui, sans-serif; color-scheme: light dark; } td { padding: .1rem .8rem 0 0; }"
+)
 _MAX_CLASSES = 6
 _WIDTH, _HEIGHT, _MARGIN = 760, 480, 60
 _MAX_STROKE = 4.0  # pixels, added for the edge with the largest count
@@ -54,6 +59,24 @@ def to_html(explanation: Explanation, graph: bool = True, master: bool = False) 
         '<meta name="color-scheme" content="light dark">\n'
         f"</head>\n<body>\n{to_fragment(explanation, graph, master)}\n</body>\n</html>\n"
     )
+
+
+def write_pages(explanations: Iterable[Explanation], folder: Path) -> None:
+    """Write a page per explanation, an index page, and all explanations as JSON lines to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    with (folder / "explanations.jsonl").open("w", encoding="utf-8", errors="backslashreplace") as lines:
+        for number, explanation in enumerate(explanations, start=1):
+            name = f"{number:05d}.html"
+            (folder / name).write_text(explanation.to_html(), encoding="utf-8", errors="backslashreplace")
+            lines.write(json.dumps(explanation.to_dict()) + "\n")
+            label = escape(str(explanation.label))
+            excerpt = escape(" ".join(explanation.text.split())[:200])
+            cells = f'<a href="{name}">{number}</a>', label, f"{explanation.probability:.3f}", excerpt
+            rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    head = f'<head><meta charset="utf-8"><title>explanations</title><style>{_INDEX_STYLE}</style></head>'
+    page = f"<!doctype html><html lang='en'>{head}<body><table>{''.join(rows)}</table></body></html>\n"
+    (folder / "index.html").write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
 def to_fragment(explanation: Explanation, graph: bool = True, master: bool = False, heading: bool = True) -> str:

@@ -36,12 +36,12 @@ class Predictor:
     text : str, default="text"
         Column with the texts; a missing text counts as empty.
     proba : bool, default=False
-        Add a column `p(CLASS)` with the probability of every class.
-    top : int, optional
-        Add columns `class K` and `probability K` for this many of the most probable classes.
-    reject_below : float, optional
+        Add the probability of every class, as columns `p(CLASS)`.
+    top : int from 1, optional
+        Add this many of the most probable classes, as columns `class K` and `probability K`.
+    reject_below : float from 0 to 1, optional
         Leave the label empty if its probability is below this value.
-    threshold : float, optional
+    threshold : float from 0 to 1, optional
         Multi-label models: one threshold for all labels, instead of the fitted ones.
     tokenizer : str, Tokenizer or callable, optional
         The tokenizer of the model, if it was trained with a custom one.

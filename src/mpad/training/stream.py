@@ -69,13 +69,22 @@ def _cache() -> Path:
 class StreamOptions:
     """Cache folder, number of processes, and reading order of a streamed corpus.
 
-    cache: a folder for packed graphs, about twice as large as the text; it can be removed at any time. Of several
-        machines, one that all see.
-    workers: processes that turn text into packed graphs.
-    lanes: streams of documents that each batch is made of; None: one for each training process.
-    epoch_documents: documents that an epoch passes over at most; None: all.
-    most_held: documents that are held out at most.
-    window: documents in memory at a time, of each lane.
+    Parameters
+    ----------
+    cache : path, optional
+        Folder for packed graphs, about twice as large as the text; it can be removed at any time. Of several machines,
+        one that all see.
+    workers : int from 1, optional
+        Processes that turn text into packed graphs; by default one per core.
+    lanes : int, optional
+        Streams of documents that each batch is made of; by default one for each training process.
+    epoch_documents : int from 1, optional
+        Maximal number of documents per epoch; by default all.
+    most_held : int, default=20000
+        Maximal number of held-out documents.
+    window : int, default=32768
+        Documents in memory at a time, of each lane.
+
     """
 
     cache: Path = field(default_factory=_cache)

@@ -1,0 +1,40 @@
+"""Options that pass parameters on to the library."""
+
+import inspect
+
+import pytest
+
+from mpad import MPADClassifier, StreamOptions
+from mpad.cli import compare, demo, fit, predict
+from mpad.cli.options import Parameters
+from mpad.scale import Predictor
+
+PASSED_ON = {
+    "MPADClassifier": MPADClassifier,
+    "StreamOptions": StreamOptions,
+    "mpad.scale.predictor:Predictor": Predictor,
+}
+GROUPS = [
+    note
+    for command in (fit, compare, predict, demo)
+    for argument in inspect.signature(command.run.__wrapped__).parameters.values()
+    for note in getattr(argument.annotation, "__metadata__", ())
+    if isinstance(note, Parameters)
+]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_defaults_are_those_of_the_signature(group):
+    signature = inspect.signature(PASSED_ON[group.source])
+    for option in group.options():
+        default = signature.parameters[option.name].default
+        assert default == option.default or option.default is None, option.name
+
+
+def test_an_option_is_read_from_a_docstring():
+    (steps,) = Parameters("MPADClassifier", "steps").options()
+    kind, option = steps.annotation.__origin__, steps.annotation.__metadata__[0]
+    assert kind is int and steps.default == 2 and option.help == "Rounds of message passing at each level."
+    top, reject_below = Parameters("mpad.scale.predictor:Predictor", "top reject_below").options()
+    assert top.annotation.__origin__ == int | None and top.annotation.__metadata__[0].min == 1
+    assert (reject_below.annotation.__metadata__[0].min, reject_below.annotation.__metadata__[0].max) == (0, 1)
