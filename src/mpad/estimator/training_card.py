@@ -12,7 +12,7 @@ from mpad.data.labels import Labels
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import HeldOutScores
 from mpad.extras import require
-from mpad.files.settings import as_settings
+from mpad.files.safe_json import as_settings
 from mpad.inference.pipeline import Pipeline
 from mpad.storage.model_folder import model_card
 from mpad.training.loop import History
