@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.graph.packed import PackedGraphs
+from mpad.inference.network import Answer
 from mpad.inference.pipeline import Pipeline, load
 from mpad.linear.potentials import count_words
 from mpad.registry import find_kind
@@ -25,7 +27,8 @@ class Predictions(NamedTuple):
 
     def slice(self, first: int, last: int) -> "Predictions":
         """Return the predictions of some consecutive documents."""
-        return Predictions(*(None if part is None else part[first:last] for part in self))
+        parts: list[Any] = [None if part is None else part[first:last] for part in self]
+        return Predictions(*parts)
 
 
 class TextModel:
@@ -50,14 +53,20 @@ class TextModel:
 
     def predict(self, texts: Sequence[str]) -> Predictions:
         """Predict the labels of documents."""
-        words = None
         if isinstance(self.model, Pipeline):
-            parts = list(self.model.answers(texts))
-            scores = np.concatenate([answer.logits for _, answer in parts])
-            if self.has_graphs:
-                n_known = len(self.model.vocabulary)
-                words = np.concatenate([np.stack(count_words(graphs, n_known), axis=1) for graphs, _ in parts])
-        else:
-            scores = self.model.class_scores(texts)
-        probabilities = self.labels.probabilities(scores) if self.has_probabilities else None
-        return Predictions(self.labels.to_names(self.labels.decide(scores)), probabilities, words)
+            return self.label_answers(list(self.model.answers(texts)))
+        return self.label_scores(self.model.class_scores(texts))
+
+    def label_answers(self, answers: Sequence[tuple[PackedGraphs, Answer]]) -> Predictions:
+        """Return the predictions for packed graphs that a pipeline has answered."""
+        logits = np.concatenate([answer.logits for _, answer in answers])
+        if not self.has_graphs:
+            return self.label_scores(logits)
+        n_known = len(self.model.vocabulary)
+        words = np.concatenate([np.stack(count_words(graphs, n_known), axis=1) for graphs, _ in answers])
+        return self.label_scores(logits, words)
+
+    def label_scores(self, scores: NDArray[Any], words: NDArray[np.int64] | None = None) -> Predictions:
+        """Return the predictions for scores of the classes: (documents, classes)."""
+        labels = self.labels.to_names(self.labels.decide(scores))
+        return Predictions(labels, self.labels.probabilities(scores) if self.has_probabilities else None, words)

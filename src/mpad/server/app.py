@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from html import escape
 from importlib.resources import files
 from threading import Timer
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
@@ -21,6 +21,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from mpad._version import __version__
+from mpad.data.labels import as_lists
+from mpad.scale.text_model import Predictions
 from mpad.server.batching import Batcher
 from mpad.server.errors import HTTPProblem
 from mpad.server.metrics import CONTENT_TYPE, Metrics
@@ -31,18 +33,14 @@ from mpad.server.schemas import (
     Error,
     ExplainRequest,
     ExplainResponse,
-    Health,
     Info,
     PredictRequest,
     PredictResponse,
-    Ready,
+    Status,
     WhatIfRequest,
     read_body,
 )
 from mpad.server.settings import Settings
-
-if TYPE_CHECKING:
-    from mpad.explain.explanation import Explanation
 
 _SCRIPTS = "app", "answer", "graph", "dom", "workspace", "overview", "labels", "table", "csv", "docs"
 _FILES = {"/": "index.html", "/style.css": "style.css"} | {f"/{name}.js": f"{name}.js" for name in _SCRIPTS}
@@ -117,38 +115,19 @@ class Api:
         model = batcher.model
         if not texts:
             return _json_response({"model": model.name, "predictions": []})
-        result = await batcher.predict(texts)
-        rows: list[Any] = [None] * len(texts) if result.probabilities is None else result.probabilities.tolist()
-        shares: list[Any] = [None] * len(texts)
-        if result.words is not None:
-            words, unknown = result.words.T
-            shares = (unknown / np.maximum(words, 1)).round(4).tolist()
-        predictions = [
-            {
-                **_label_fields(model, labels),
-                "probabilities": None if row is None else dict(zip(model.classes, row, strict=True)),
-                "unknown": share,
-            }
-            for labels, row, share in zip(result.labels, rows, shares, strict=True)
-        ]
-        return _json_response({"model": model.name, "predictions": predictions})
+        return _json_predictions(model, await batcher.predict(texts))
 
     async def explain(self, request: Request, body: ExplainRequest) -> Response:
         """Return the weights of words, pairs and sentences, and the graph of words with a layout for drawing."""
-        self._check_sizes([body.text], min(self._limits.explained, self._limits.characters))
-        model = self._find_batcher(body.model, request, 1).model
+        model = self._find_explained(request, body)
         return _json_response(await self._explaining.run(request, _explain, model, body))
 
     async def what_if(self, request: Request, body: WhatIfRequest) -> Response:
         """Predict the label of a document after removing some of its words and edges."""
-        self._check_sizes([body.text], min(self._limits.explained, self._limits.characters))
-        model = self._find_batcher(body.model, request, 1).model
+        model = self._find_explained(request, body)
         edges = [(edge.source, edge.target) for edge in body.edges]
-        row = await self._what_if.run(request, model.predict_without, body.text, body.words, edges)
-        (labels,) = model.labels_of(row[None])
-        probabilities = dict(zip(model.classes, row.tolist(), strict=True))
-        prediction = {**_label_fields(model, labels), "probabilities": probabilities}
-        return _json_response({"model": model.name, "predictions": [prediction]})
+        predictions = await self._what_if.run(request, model.predict_without, body.text, body.words, edges)
+        return _json_predictions(model, predictions)
 
     async def healthz(self) -> Response:
         """Report that the process is up, whatever the state of its models."""
@@ -194,6 +173,10 @@ class Api:
         batcher = next(iter(self.batchers.values())) if name is None else self.batchers[name]
         request.scope["logged"] = {"model": batcher.model.name, "documents": documents}
         return batcher
+
+    def _find_explained(self, request: Request, body: ExplainRequest | WhatIfRequest) -> LoadedModel:
+        self._check_sizes([body.text], min(self._limits.explained, self._limits.characters))
+        return self._find_batcher(body.model, request, 1).model
 
     def _check_sizes(self, texts: list[str], most: int) -> None:
         limit = self._limits.documents
@@ -271,11 +254,11 @@ def _add_routes(app: FastAPI, api: Api) -> None:
     app.post("/predict", response_model=PredictResponse, responses=_ERRORS)(api.predict)
     app.post("/explain", response_model=ExplainResponse, responses=_ERRORS)(api.explain)
     app.post("/what-if", response_model=PredictResponse, responses=_ERRORS)(api.what_if)
-    app.get("/healthz", response_model=Health)(api.healthz)
-    app.get("/readyz", response_model=Ready, responses=_NOT_READY)(api.readyz)
+    app.get("/healthz", response_model=Status)(api.healthz)
+    app.get("/readyz", response_model=Status, responses=_NOT_READY)(api.readyz)
     for path, probe in (("/healthz", api.healthz), ("/readyz", api.readyz)):
         app.head(path, include_in_schema=False)(probe)
-    with_key = {401: _ERRORS[401]}
+    with_key: dict[int | str, dict[str, Any]] = {401: _ERRORS[401]}
     app.get("/metrics", response_class=PlainTextResponse, responses=with_key)(api.metrics_page)
     app.get("/info", response_model=Info, responses=with_key)(api.info)
     static = files("mpad.server") / "static"
@@ -302,22 +285,16 @@ async def _report_unknown_route(request: Request, error: Exception) -> Response:
 
 
 def _explain(model: LoadedModel, body: ExplainRequest) -> dict[str, Any]:
-    return _serialize(model.name, model.explain(body.text, body.label, body.method, body.without))
+    """Explain a document; return the fields of `ExplainResponse`."""
+    explanation = model.explain(body.text, body.label, body.method, body.without)
+    from mpad.explain.layout import draw  # imports torch, which only the first explanation may do
 
-
-def _serialize(model: str, explanation: "Explanation") -> dict[str, Any]:
-    """Convert an explanation to the fields of `ExplainResponse`."""
-    from mpad.explain.layout import draw  # imports torch, which predictions do not need
-
-    drawing = draw(explanation)
-    occurrences = explanation.places()
-    many = isinstance(explanation.predicted, tuple)
-    predicted = [str(label) for label in (explanation.predicted if many else [explanation.predicted])]
+    drawing, occurrences = draw(explanation), explanation.places()
+    (predicted,) = as_lists([explanation.predicted])
     return {
-        "model": model,
+        "model": model.name,
         "label": str(explanation.label),
-        "predicted": ", ".join(predicted),
-        **({"labels": predicted} if many else {}),
+        **_label_fields(model, predicted, "predicted"),
         "method": explanation.method,
         "probabilities": {str(label): p for label, p in explanation.probabilities.items()},
         "words": [vars(word) for word in explanation.words],
@@ -336,9 +313,28 @@ def _serialize(model: str, explanation: "Explanation") -> dict[str, Any]:
     }
 
 
-def _label_fields(model: LoadedModel, labels: list[str]) -> dict[str, Any]:
-    """Return `label`, and for a multi-label model also the list, as a name may contain a comma."""
-    return {"label": ", ".join(labels), **({"labels": labels} if model.many else {})}
+def _json_predictions(model: LoadedModel, predictions: Predictions) -> Response:
+    """Return the response of the fields of `PredictResponse`."""
+    n = len(predictions.labels)
+    rows: list[Any] = [None] * n if predictions.probabilities is None else predictions.probabilities.tolist()
+    shares: list[Any] = [None] * n
+    if predictions.words is not None:
+        words, unknown = predictions.words.T
+        shares = (unknown / np.maximum(words, 1)).round(4).tolist()
+    each = [
+        {
+            **_label_fields(model, labels, "label"),
+            "probabilities": None if row is None else dict(zip(model.classes, row, strict=True)),
+            "unknown": share,
+        }
+        for labels, row, share in zip(predictions.labels, rows, shares, strict=True)
+    ]
+    return _json_response({"model": model.name, "predictions": each})
+
+
+def _label_fields(model: LoadedModel, labels: list[str], name: str) -> dict[str, Any]:
+    """Return the labels as one string, and for a multi-label model also as a list, as a name may contain a comma."""
+    return {name: ", ".join(labels), **({"labels": labels} if model.many else {})}
 
 
 def _json_response(content: Any) -> Response:

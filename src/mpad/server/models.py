@@ -1,6 +1,6 @@
 """Models of a server, by name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpad.data.labels import as_lists
 from mpad.errors import InputError, NotFinite
-from mpad.graph.packed import PackedGraphs, with_edges
+from mpad.graph.packed import with_edges
 from mpad.scale.text_model import Predictions, TextModel
 from mpad.server.errors import HTTPProblem
 from mpad.storage.checksums import SUMS, digest
@@ -43,24 +43,24 @@ class LoadedModel(TextModel):
         self.state = folder_state(folder)  # read first, so that a change during loading is noticed
         self.reload = partial(LoadedModel, name, folder, tokenizer, examples, memory_mapped)
         super().__init__(folder, tokenizer, memory_mapped=memory_mapped)
-        self.version, self.digest = _version_and_digest(folder)
         self._facts = _read_facts(folder, examples)
+        self.version, self.digest = self._facts["version"], self._facts["digest"]
         self.many = self.labels.multilabel
         self.classes = [str(label) for label in self.labels.classes.tolist()]
 
     def predict(self, texts: Sequence[str]) -> Predictions:
-        """Predict the labels of documents, as a list per document."""
+        """Predict the labels of documents."""
         try:
-            predictions = super().predict(texts)
+            return super().predict(texts)
         except InputError as error:
             raise HTTPProblem(422, str(error)[:500]) from None
         except NotFinite as error:
             raise HTTPProblem(500, str(error)[:500]) from None
-        return predictions._replace(labels=as_lists(predictions.labels))
 
-    def labels_of(self, probabilities: NDArray[np.float64]) -> list[list[str]]:
-        """Return the labels of each document for its probabilities."""
-        return [[self.classes[column] for column in columns] for columns in self.labels.columns(probabilities)]
+    def label_scores(self, scores: NDArray[Any], words: NDArray[np.int64] | None = None) -> Predictions:
+        """Return the predictions for scores of the classes, with a list of labels per document."""
+        predictions = super().label_scores(scores, words)
+        return predictions._replace(labels=as_lists(predictions.labels))
 
     @cached_property
     def _torch_model(self) -> "Pipeline":
@@ -81,8 +81,8 @@ class LoadedModel(TextModel):
             except InputError as error:
                 raise HTTPProblem(422, str(error)[:500]) from None
 
-    def predict_without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Return the probabilities after removing some word occurrences, then some edges."""
+    def predict_without(self, text: str, words: Sequence[int], edges: Sequence[tuple[str, str]]) -> Predictions:
+        """Predict the label of a document after removing some word occurrences, then some edges."""
         with _exclusive_first_use():
             from mpad.explain.document import trace_document
 
@@ -94,14 +94,15 @@ class LoadedModel(TextModel):
             graphs = document.graphs
             if edges:
                 ids = dict(zip(document.tokens.words, document.ids.tolist(), strict=True))
-                graphs = without_edges(ids, graphs, edges)
-            return np.asarray(model.labels.probabilities(model.answer(graphs).logits)[0])
+                removed = {(ids.get(source), ids.get(target)) for source, target in edges}
+                pairs = zip(*(graphs.words[nodes].tolist() for nodes in document.edge_nodes), strict=True)
+                graphs = with_edges(graphs, np.array([[pair not in removed for pair in pairs]], bool))
+            return self.label_answers([(graphs, model.answer(graphs))])
 
     def info(self) -> dict[str, Any]:
         """Describe the model, as in `ModelInfo`."""
         result: dict[str, Any] = {"name": self.name, "kind": self.kind, "classes": self.classes, "many": self.many}
-        result |= {"version": self.version, "digest": self.digest, "probabilities": self.has_probabilities}
-        result |= self._facts
+        result |= {"probabilities": self.has_probabilities, **self._facts}
         if self.has_graphs:
             network = self.model.network.config
             result |= {"variant": network.variant, "steps": network.steps, "hidden": network.hidden}
@@ -124,15 +125,6 @@ def _exclusive_first_use() -> Iterator[None]:
         _TORCH_IMPORTED.set()
 
 
-def without_edges(ids: Mapping[str, int], graphs: PackedGraphs, edges: Sequence[tuple[str, str]]) -> PackedGraphs:
-    """Return the graphs of a document without the edges between some pairs of words."""
-    removed = {(ids.get(source), ids.get(target)) for source, target in edges}
-    shift = np.repeat(graphs.node_start[:-1], np.diff(graphs.edge_start))
-    source, target = graphs.words[graphs.source + shift], graphs.words[graphs.target + shift]
-    kept = np.array([pair not in removed for pair in zip(source.tolist(), target.tolist(), strict=True)], bool)
-    return with_edges(graphs, kept[None])
-
-
 def folder_state(folder: Path) -> FolderState:
     """Return a value that changes when the folder or one of its two key files is replaced."""
 
@@ -146,22 +138,17 @@ def folder_state(folder: Path) -> FolderState:
     return tuple(map(state, (folder, folder / CONFIG, folder / SUMS)))
 
 
-def _version_and_digest(folder: Path) -> tuple[str, str]:
-    """Return the version of mpad that wrote a folder, and the SHA-256 of its checksum file."""
-    version = open_model(folder, lambda files: str(files.config["mpad"]))
-    return version, digest(folder / SUMS) if (folder / SUMS).is_file() else ""  # format 1 had none
-
-
 def _read_facts(folder: Path, examples: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the card, the size and the example documents of a model."""
-    card = open_model(folder, lambda files: files.card())
+    """Return the version, the digest, the card, the size and the example documents of a model."""
+    version, card = open_model(folder, lambda files: (str(files.config["mpad"]), files.card()))
     kept = card.pop("examples", [])
     chosen = examples or [(pair[0], pair[1]) for pair in kept if isinstance(pair, list) and len(pair) == 2]
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
-    shown = {name: value for name, value in card.items() if isinstance(value, (str, int, float, bool))}
     return {
+        "version": version,
+        "digest": digest(folder / SUMS) if (folder / SUMS).is_file() else "",  # format 1 had none
         "megabytes": round(size / 1e6, 1),
-        "card": shown,
+        "card": {name: value for name, value in card.items() if isinstance(value, (str, int, float, bool))},
         "examples": [{"label": str(label), "text": str(text)} for label, text in chosen[:_MAX_EXAMPLES]],
     }
 

@@ -191,16 +191,10 @@ class Info(BaseModel):
     needs_key: bool
 
 
-class Health(BaseModel):
-    """Response of a running process."""
+class Status(BaseModel):
+    """Response of a running process, and once every model is loaded and responds."""
 
-    status: Literal["ok"]
-
-
-class Ready(BaseModel):
-    """Response once every model is loaded and responds."""
-
-    status: Literal["ready"]
+    status: Literal["ok", "ready"]
 
 
 class Error(BaseModel):
