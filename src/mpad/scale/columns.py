@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.data.labels import as_lists
 from mpad.errors import InputError
 from mpad.scale.text_model import OwnTokenizer, TextModel
 
@@ -72,22 +73,22 @@ class ColumnPredictor:
         if words is not None:
             total, unknown = words.sum(axis=0).tolist()
             self.words.update({"all": total, "unknown": unknown, "empty": int((words[:, 0] == 0).sum())})
+        columns = [self._select_labels(labels, p)]
         if p is None:
-            return [[list(map(str, row)) for row in labels] if self.many else labels]
+            return columns
         best = self._top_classes(p) if self.options.top else [] if self.many else [p.max(axis=1).tolist()]
-        return [self._select_labels(labels, p), *best, *(p.T.tolist() if self.options.proba else [])]
+        return [*columns, *best, *(p.T.tolist() if self.options.proba else [])]
 
-    def _select_labels(self, labels: list[Any], p: NDArray[np.float64]) -> list[Any]:
+    def _select_labels(self, labels: list[Any], p: NDArray[np.float64] | None) -> list[Any]:
         """Apply `threshold` or `reject_below`."""
-        options = self.options
+        threshold, least = self.options.threshold, self.options.reject_below
+        if p is not None and threshold is not None:
+            labels = [self.model.labels.classes[row].tolist() for row in p > threshold]
         if self.many:
-            if options.threshold is not None:
-                labels = [self.model.labels.classes[row].tolist() for row in p > options.threshold]
-            return [list(map(str, row)) for row in labels]
-        if options.reject_below is None:
+            return as_lists(labels)
+        if p is None or least is None:
             return labels
-        accepted = (p.max(axis=1) >= options.reject_below).tolist()
-        return [label if keep else None for label, keep in zip(labels, accepted, strict=True)]
+        return [label if highest >= least else None for label, highest in zip(labels, p.max(axis=1), strict=True)]
 
     def _top_classes(self, p: NDArray[np.float64]) -> list[list[Any]]:
         """Return class and probability columns of the most probable classes; empty beyond the number of classes."""
