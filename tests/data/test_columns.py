@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from mpad import MPADClassifier
-from mpad.data.columns import as_list, column_names
-from mpad.data.inputs import as_examples, as_texts
-from mpad.data.labels import as_labels
+from mpad.data.inputs import as_examples, as_labels, as_list, as_texts, column_names
 from mpad.errors import InputError
 from mpad.paper import zoo
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from mpad.data.labels import Labels, as_labels, fit_thresholds, learn_labels
+from mpad.data.inputs import as_labels
+from mpad.data.labels import Labels, fit_thresholds, learn_labels
 from mpad.errors import InputError
 
 

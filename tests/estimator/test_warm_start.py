@@ -5,7 +5,7 @@ import pytest
 
 from mpad import MPADClassifier
 from mpad.errors import InputError
-from mpad.training.holdout import hold_out
+from mpad.training.task import hold_out
 
 QUICK = {"hidden": 8, "vector_size": 8, "batch_size": 16, "random_state": 0, "device": "cpu", "vectors": None}
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpad.text import compiled
+from mpad.text import vocabulary
 from mpad.text.tokenizer import KimTokenizer
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 
-pytestmark = pytest.mark.skipif(not compiled.available(), reason="the compiled passes were not built")
+pytestmark = pytest.mark.skipif(not vocabulary.has_compiled_words(), reason="the compiled passes were not built")
 
 pieces = st.sampled_from(
     [
@@ -43,7 +43,7 @@ texts = st.lists(st.lists(pieces, max_size=12).map("".join) | st.text(max_size=2
 
 def without(monkeypatch, function):
     with monkeypatch.context() as patch:
-        patch.setattr(compiled, "available", lambda: False)
+        patch.setattr(vocabulary, "has_compiled_words", lambda: False)
         return function()
 
 
@@ -68,7 +68,7 @@ def test_the_same_words_and_numbers(documents, sentences, lower):
 
 
 def test_room_grows(monkeypatch):
-    monkeypatch.setattr(compiled, "_FIRST", 2)
+    monkeypatch.setattr(vocabulary, "_FIRST", 2)
     documents = [" ".join(f"w{k * k % 997}x{'y' * (k % 40)}" for k in range(3_000)), "w1 w2 it's"] * 2
     ours = learn_vocabulary(documents, KimTokenizer())
     theirs = without(monkeypatch, lambda: learn_vocabulary(documents, KimTokenizer()))

@@ -1,14 +1,14 @@
 """Check documents, labels, weights and seeds that users pass in, and turn them into plain values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.data.columns import as_list, column_names
-from mpad.data.labels import Labels, as_labels
 from mpad.errors import InputError
+
+_READ = "to_pylist", "to_list", "tolist"  # method names of Arrow; polars and pandas; NumPy
 
 
 def as_texts(documents: Iterable[Any]) -> list[str]:
@@ -49,12 +49,12 @@ def as_examples(documents: Iterable[Any], y: Any) -> tuple[list[str], NDArray[An
     return texts, labels
 
 
-def as_validation(validation: tuple[Iterable[str], Any], labels: Labels) -> tuple[list[str], NDArray[Any]]:
-    """Check held-out documents and their labels; return texts and encoded targets."""
+def as_validation(validation: tuple[Iterable[str], Any]) -> tuple[list[str], NDArray[Any]]:
+    """Check held-out documents and their labels."""
     texts, y = as_texts(validation[0]), as_labels(validation[1])
     if len(texts) != len(y) or not texts:
         raise InputError(f"validation needs as many labels as documents; found {len(y):,} and {len(texts):,}")
-    return texts, labels.encode(y)
+    return texts, y
 
 
 def as_weights(weights: Any, n: int) -> NDArray[np.float32]:
@@ -77,3 +77,98 @@ def as_seed(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
         raise InputError(f"random_state: {error}") from None
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Check labels that users pass in: a column, lists of labels, or a (sparse) indicator matrix or table."""
+    names = column_names(y)
+    if names is not None and len(names) == 1:
+        y = y[names[0]]
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    if getattr(y, "ndim", 1) == 2 or (names is not None and len(names) > 1):
+        array = np.asarray(y)
+        return _check_array(array.ravel().tolist(), array.ravel()) if array.shape[1] == 1 else array
+    cells = as_list(y)
+    lists = _label_tuples(cells)
+    return _check_array(cells, y) if lists is None else lists
+
+
+def _check_array(cells: list[Any], y: Any) -> NDArray[Any]:
+    missing = [k for k, label in enumerate(cells) if label is None or (isinstance(label, float) and label != label)]
+    if missing:
+        raise InputError(f"the label of document {missing[0]} is missing ({cells[missing[0]]}); drop it or label it")
+    if {isinstance(label, str) for label in cells} == {True, False}:
+        raise InputError("labels mix strings and other types; make them all strings or all numbers")
+    for label in cells:
+        if isinstance(label, str) and not is_plain(label):
+            raise InputError(f"a label holds a NUL character or half a surrogate pair: {label[:40]!r}; remove it")
+        if isinstance(label, (bytes, dict, set)) or (isinstance(label, (list, tuple)) and not _are_numbers(label)):
+            raise InputError(
+                f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels per "
+                "document give lists of strings, or a binary indicator matrix"
+            )
+    try:
+        return y if isinstance(y, np.ndarray) else np.asarray(cells)
+    except ValueError:
+        raise InputError(
+            "labels have different lengths; for many labels per document give lists of strings, or a binary indicator "
+            "matrix (scikit-learn's MultiLabelBinarizer makes one)"
+        ) from None
+
+
+def is_plain(label: str) -> bool:
+    """Return whether a label can be stored: no NUL, no half of a surrogate pair."""
+    return "\0" not in label and not any("\ud800" <= letter <= "\udfff" for letter in label)
+
+
+def _label_tuples(rows: list[Any]) -> NDArray[Any] | None:
+    """Return lists of labels as tuples, one per document: (n,); None for other labels."""
+    if not rows or not all(isinstance(row, (list, tuple, set, frozenset)) for row in rows):
+        return None
+    if not any(isinstance(label, str) for row in rows for label in row):
+        return None  # rows of an indicator matrix
+    result = np.empty(len(rows), object)
+    for number, row in enumerate(rows):
+        if not all(isinstance(label, str) and is_plain(label) for label in row):
+            raise InputError(f"the labels of document {number} are not all strings that can be kept: {list(row)!r:.60}")
+        result[number] = tuple(sorted(set(row)))
+    return result
+
+
+def label_names(y: Any) -> list[str] | None:
+    """Return the column names of a table of indicators (pandas, polars); None for anything else."""
+    names = column_names(y)
+    return None if names is None or len(names) < 2 else [str(name) for name in names]
+
+
+def _are_numbers(row: Sequence[Any]) -> bool:
+    """Return whether this may be a row of an indicator matrix."""
+    return all(isinstance(value, (bool, int, float)) for value in row)
+
+
+def as_list(column: Any) -> list[Any]:
+    """Return the cells of a column as Python values: strings, numbers, lists of these; None for missing ones."""
+    if hasattr(column, "column_name") and hasattr(column, "__len__"):  # of `datasets`, which reads single cells slowly
+        column = column[:]
+    read = next((getattr(column, name) for name in _READ if hasattr(column, name)), None)
+    return [_to_plain(cell) for cell in (column if read is None else read())]
+
+
+def _to_plain(cell: Any) -> Any:
+    if type(cell) in (str, int, float, list):
+        return cell
+    read = next((getattr(cell, name) for name in _READ[1:] if hasattr(cell, name)), None)
+    if read is not None:
+        return read()
+    return None if type(cell).__name__ in ("NAType", "NaTType") else cell
+
+
+def column_names(table: Any) -> list[str] | None:
+    """Return the names of a table's columns; None if the value is not a table."""
+    if type(table).__name__ == "LazyFrame":  # of polars
+        raise InputError("found a LazyFrame, which is not read yet; pass frame.collect()")
+    names = getattr(table, "column_names", None)
+    if names is None:
+        names = getattr(table, "columns", None)
+    return None if names is None else list(names)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mpad.data.columns import as_list, column_names
+from mpad.data.inputs import as_labels, is_plain
 from mpad.errors import InputError, NotFinite
 
 
@@ -148,7 +148,7 @@ class Labels:
         if len(set(classes)) < len(classes) or type(record["multilabel"]) is not bool:
             raise ValueError("a class is listed twice, or 'multilabel' is neither true nor false")
         if (classes != sorted(classes) and not record["multilabel"]) or any(
-            not _is_plain(label) for label in classes if isinstance(label, str)
+            not is_plain(label) for label in classes if isinstance(label, str)
         ):
             raise ValueError("classes are sorted, and hold no NUL and no half of a surrogate pair")
         as_numpy = {"U": np.str_, "O": object, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}
@@ -197,63 +197,6 @@ def _check_finite(logits: NDArray[Any]) -> None:
         )
 
 
-def as_labels(y: Any) -> NDArray[Any]:
-    """Check labels that users pass in: a column, lists of labels, or a (sparse) indicator matrix or table."""
-    names = column_names(y)
-    if names is not None and len(names) == 1:
-        y = y[names[0]]
-    if hasattr(y, "toarray"):
-        y = y.toarray()
-    if getattr(y, "ndim", 1) == 2 or (names is not None and len(names) > 1):
-        array = np.asarray(y)
-        return _check_array(array.ravel().tolist(), array.ravel()) if array.shape[1] == 1 else array
-    cells = as_list(y)
-    lists = _label_tuples(cells)
-    return _check_array(cells, y) if lists is None else lists
-
-
-def _check_array(cells: list[Any], y: Any) -> NDArray[Any]:
-    missing = [k for k, label in enumerate(cells) if label is None or (isinstance(label, float) and label != label)]
-    if missing:
-        raise InputError(f"the label of document {missing[0]} is missing ({cells[missing[0]]}); drop it or label it")
-    if {isinstance(label, str) for label in cells} == {True, False}:
-        raise InputError("labels mix strings and other types; make them all strings or all numbers")
-    for label in cells:
-        if isinstance(label, str) and not _is_plain(label):
-            raise InputError(f"a label holds a NUL character or half a surrogate pair: {label[:40]!r}; remove it")
-        if isinstance(label, (bytes, dict, set)) or (isinstance(label, (list, tuple)) and not _are_numbers(label)):
-            raise InputError(
-                f"labels are strings or numbers, not {type(label).__name__} ({label!r:.40}); for many labels per "
-                "document give lists of strings, or a binary indicator matrix"
-            )
-    try:
-        return y if isinstance(y, np.ndarray) else np.asarray(cells)
-    except ValueError:
-        raise InputError(
-            "labels have different lengths; for many labels per document give lists of strings, or a binary indicator "
-            "matrix (scikit-learn's MultiLabelBinarizer makes one)"
-        ) from None
-
-
-def _is_plain(label: str) -> bool:
-    """Return whether a label can be stored: no NUL, no half of a surrogate pair."""
-    return "\0" not in label and not any("\ud800" <= letter <= "\udfff" for letter in label)
-
-
-def _label_tuples(rows: list[Any]) -> NDArray[Any] | None:
-    """Return lists of labels as tuples, one per document: (n,); None for other labels."""
-    if not rows or not all(isinstance(row, (list, tuple, set, frozenset)) for row in rows):
-        return None
-    if not any(isinstance(label, str) for row in rows for label in row):
-        return None  # rows of an indicator matrix
-    result = np.empty(len(rows), object)
-    for number, row in enumerate(rows):
-        if not all(isinstance(label, str) and _is_plain(label) for label in row):
-            raise InputError(f"the labels of document {number} are not all strings that can be kept: {list(row)!r:.60}")
-        result[number] = tuple(sorted(set(row)))
-    return result
-
-
 def _are_lists(y: NDArray[Any]) -> bool:
     return y.dtype == object and y.ndim == 1 and len(y) > 0 and isinstance(y[0], tuple)
 
@@ -261,17 +204,6 @@ def _are_lists(y: NDArray[Any]) -> bool:
 def as_lists(labels: Sequence[Any]) -> list[list[str]]:
     """Return a list of label names per document, from single labels or lists of them."""
     return [[str(one) for one in (own if isinstance(own, (list, tuple)) else [own])] for own in labels]
-
-
-def label_names(y: Any) -> list[str] | None:
-    """Return the column names of a table of indicators (pandas, polars); None for anything else."""
-    names = column_names(y)
-    return None if names is None or len(names) < 2 else [str(name) for name in names]
-
-
-def _are_numbers(row: Sequence[Any]) -> bool:
-    """Return whether this may be a row of an indicator matrix."""
-    return all(isinstance(value, (bool, int, float)) for value in row)
 
 
 def learn_labels(y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:

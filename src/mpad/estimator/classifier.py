@@ -28,9 +28,9 @@ from torch.overrides import TorchFunctionMode
 from mpad._version import __version__
 from mpad.config import DEFAULT_PRESET, MOST_MEMBERS, MPADConfig, TrainingConfig, Variant, find_preset
 from mpad.data.equal_texts import text_groups
-from mpad.data.inputs import as_examples, as_seed, as_texts, as_validation, as_weights
+from mpad.data.inputs import as_examples, as_labels, as_seed, as_texts, as_validation, as_weights, label_names
 from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
-from mpad.data.labels import Labels, as_labels, fit_thresholds, label_names, learn_labels
+from mpad.data.labels import Labels, fit_thresholds, learn_labels
 from mpad.data.streams import Columns
 from mpad.ensemble import Ensemble, scale_logits
 from mpad.errors import InputError
@@ -52,11 +52,10 @@ from mpad.text.tokenizer import AUTO, Tokenizer, as_tokenizer
 from mpad.text.vectors import WordVectors, make_vectors, random_rows, random_vectors
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
 from mpad.training.checkpoint import Checkpoint, fingerprint
-from mpad.training.holdout import hold_out
 from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
 from mpad.training.stream import StreamOptions
-from mpad.training.task import Examples, Task, make_examples
+from mpad.training.task import Examples, Task, hold_out, make_examples
 
 Rows = NDArray[np.int64]
 Checksums = NDArray[np.uint32]
@@ -479,7 +478,10 @@ def check_fit_input(
     warn_of_labels(labels, y)
     targets = labels.encode(y)
     weights = labels.weights(estimator.class_weight, targets) * as_weights(sample_weight, len(texts))
-    checked, truth = ([], targets[:0]) if validation is None else as_validation(validation, labels)
+    checked: list[str] = []
+    if validation is not None:
+        checked, truth = as_validation(validation)
+        targets = np.concatenate([targets, labels.encode(truth)])
     weights = np.concatenate([weights, np.ones(len(checked), np.float32)])
     training, everything = np.arange(len(texts)), [*texts, *checked]
     held_out, groups = np.arange(len(texts), len(everything)) if checked else None, text_groups(everything)
@@ -488,7 +490,7 @@ def check_fit_input(
     seen = np.zeros(0, np.uint32) if earlier is None else estimator.trained_on_
     # A score on documents that an earlier fit was trained on would be too high.
     split = Split(training, held_out, unseen=None if earlier is None else ~np.isin(checksums(texts), seen))
-    return FitInput(everything, labels, np.concatenate([targets, truth]), weights, groups, split, seen)
+    return FitInput(everything, labels, targets, weights, groups, split, seen)
 
 
 def same_classes(model: Pipeline, y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:

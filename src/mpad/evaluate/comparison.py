@@ -16,8 +16,8 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.utils import get_tags
 
 from mpad.data.equal_texts import text_groups
-from mpad.data.inputs import as_examples
-from mpad.data.labels import label_names, learn_labels
+from mpad.data.inputs import as_examples, label_names
+from mpad.data.labels import learn_labels
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import Share, wilson
 from mpad.evaluate.cross_validation import Rows, shuffled_folds

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from mpad.data.equal_texts import text_groups
-from mpad.data.inputs import as_examples, as_seed
+from mpad.data.inputs import as_examples, as_seed, label_names
 from mpad.data.inspection import warn_of_labels
-from mpad.data.labels import label_names, learn_labels, rightness
+from mpad.data.labels import learn_labels, rightness
 from mpad.errors import InputError
 from mpad.estimator.classifier import Split, TextClassifier, TrainingData, make_tasks, untrained_model
 from mpad.evaluate.label_scores import LabelScores

@@ -15,7 +15,7 @@ from mpad.data.labels import learn_labels
 from mpad.errors import InputError
 from mpad.estimator.classifier import MPADClassifier
 from mpad.extras import require
-from mpad.training.holdout import hold_out
+from mpad.training.task import hold_out
 
 _TEST_SHARE = 0.2  # documents on which settings are compared
 

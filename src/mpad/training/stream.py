@@ -30,7 +30,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from mpad.data.equal_texts import text_hashes
-from mpad.data.labels import Labels, as_labels
+from mpad.data.inputs import as_labels
+from mpad.data.labels import Labels
 from mpad.data.readers import as_numbers
 from mpad.data.streams import Chunk, Piece
 from mpad.errors import DataFileError, InputError

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mpad._version import __version__
-from mpad.data.inputs import as_examples, as_texts
+from mpad.data.inputs import as_examples, as_texts, label_names
 from mpad.data.inspection import no_words, warn_of_labels
-from mpad.data.labels import Labels, label_names, learn_labels
+from mpad.data.labels import Labels, learn_labels
 from mpad.errors import DamagedModel, InputError, MPADError
 from mpad.extras import require
 from mpad.files.tensors import Arrays

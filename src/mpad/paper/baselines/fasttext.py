@@ -16,7 +16,7 @@ from mpad.extras import require
 from mpad.files.tensors import Arrays
 from mpad.paper.baselines.base import ProbableClassifier
 from mpad.storage.model_folder import ModelFiles
-from mpad.training.holdout import hold_out
+from mpad.training.task import hold_out
 
 _FILE = "model.bin"
 _TRUST = "MPAD_TRUST_FASTTEXT"

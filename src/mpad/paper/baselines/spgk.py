@@ -16,7 +16,7 @@ from mpad.graph.build import GraphConfig, build_graphs
 from mpad.paper.baselines.base import PlainClassifier
 from mpad.storage.model_folder import VOCABULARY, WEIGHTS, ModelFiles, write_json
 from mpad.text.vocabulary import Vocabulary, learn_vocabulary
-from mpad.training.holdout import hold_out
+from mpad.training.task import hold_out
 
 _PATHS = ("data", "indices", "indptr")  # of the sparse matrix of training documents
 _COSTS = (0.1, 1.0, 10.0, 100.0)

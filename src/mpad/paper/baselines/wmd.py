@@ -16,7 +16,7 @@ from mpad.paper.baselines.base import PlainClassifier
 from mpad.storage.model_folder import VOCABULARY, WEIGHTS, ModelFiles, write_json
 from mpad.text.vectors import load_vectors
 from mpad.text.vocabulary import learn_vocabulary
-from mpad.training.holdout import hold_out
+from mpad.training.task import hold_out
 
 Floats = NDArray[np.float64]
 _MOST_NEIGHBOURS = 19  # as in the paper

@@ -13,7 +13,7 @@ from mpad.errors import InputError
 from mpad.paper.datasets.dataset import Dataset
 from mpad.paper.datasets.statistics import text_groups
 from mpad.paper.experiments.provenance import digest
-from mpad.training.holdout import hold_out
+from mpad.training.task import hold_out
 
 Rows = NDArray[np.int64]
 _FOLDS = 10
