@@ -102,11 +102,33 @@ def read_documents(
 ) -> Documents:
     """Read a file, a folder, all files of a pattern, or several of these in a list.
 
-    `text` and `label` name the columns. Otherwise columns with the names in `remembered` are read, or the one with a
-    common name (`text`, `review`, `label`, `category`, ...); several such columns are an error.
+    Parameters
+    ----------
+    path : str, path or list of these
+        CSV, TSV, JSON lines, Parquet or Excel files (also .gz, .xz, .zip), or a folder with a folder per class.
+    text : str, optional
+        Text column; by default the one with a common name (`text`, `review`, ...). Several such columns are an error.
+    label : str or sequence of str, optional
+        Label column, by default the one with a common name (`label`, `category`, ...). Several columns hold 0 and 1,
+        one per label.
+    need_labels : bool, default=True
+        Raise if there are no labels.
+    separator : str, optional
+        Separator of several labels in a cell.
+    unlabelled : list, optional
+        Rows without a label are left out, and their places are added to this list; by default they are an error.
+    remembered : ReadColumns, optional
+        Columns to read in place of the ones with common names.
 
-    With a `separator`, a cell holds many labels; several columns in `label` hold 0 and 1, one per label. A row without
-    its label is an error, unless a list `unlabelled` is given: then it is left out, and its place added to the list.
+    Returns
+    -------
+    Documents
+
+    Raises
+    ------
+    DataFileError
+        A file is missing or damaged, or has no such column.
+
     """
     files = matching_files(path)
     if len(files) > 1:

@@ -29,7 +29,21 @@ _LARGEST = 127
 
 
 def export_int8(folder: str | Path, out: str | Path) -> list[str]:
-    """Write the model of a folder to another with its wide tables in 8 bits; return the names of these tables."""
+    """Write a model with its wide tables in 8 bits, a scale per row.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of a fitted model.
+    out : str or Path
+        Folder to write.
+
+    Returns
+    -------
+    list of str
+        Names of the tables in 8 bits.
+
+    """
 
     def read(files: ModelFiles) -> list[str]:
         model = read_network(files)

@@ -55,7 +55,23 @@ def export_onnx(
     out: str | Path,
     tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
 ) -> inference.Pipeline:
-    """Write the model of a folder as ONNX to another folder; return the model."""
+    """Write a model as ONNX, with all that is needed to turn text into its inputs.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of a fitted model.
+    out : str or Path
+        Folder to write.
+    tokenizer : str, Tokenizer or callable, optional
+        The tokenizer of a model that was trained with one of its own.
+
+    Returns
+    -------
+    Pipeline
+        The model.
+
+    """
     pipeline = inference.load(folder, tokenizer)
     if pipeline.transformer is not None:
         raise InputError(

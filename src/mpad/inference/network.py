@@ -169,7 +169,7 @@ class Network:
     def _classify(self, graphs: PackedGraphs, vectors: Floats, attention: Floats) -> Answer:
         """Classify documents, given the vectors of their word graphs."""
         config, sentences = self.config, None
-        if config.hierarchical:
+        if self.by_sentence:
             rounds = 0 if config.variant == "sentence-att" else config.steps
             graph = SentenceGraph(graphs.document_start, config)
             vectors, sentences = self._encode("sentences", vectors, graph, rounds)

@@ -11,7 +11,25 @@ __all__ = ["Dataset", "load_dataset"]
 
 
 def load_dataset(name: str) -> Dataset:
-    """Load a dataset by name: the built-in "tweets" or "docstrings", or one of the paper's from its files."""
+    """Load a built-in dataset, or one of the paper's from its files.
+
+    Parameters
+    ----------
+    name : str
+        "tweets" and "docstrings" are built in. The others ("trec", "imdb", ...) are read from the folder MPAD_DATA or
+        ~/.cache/mpad; `mpad data list` prints all names.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from mpad import load_dataset
+    >>> len(load_dataset("tweets").train)
+    2738
+
+    """
     if name in BUILT_IN:
         dataset: Dataset = import_module(f"{__name__}.{name}").load()
         return dataset

@@ -1,4 +1,4 @@
-"""What the baselines' networks share: hyper-parameters, dropout and the last layer."""
+"""Hyper-parameters, dropout and last layer that the baselines' networks share."""
 
 from dataclasses import dataclass, fields
 from typing import Any
