@@ -19,7 +19,7 @@ def kill_and_resume(kills: int, seed: int = 0) -> dict[str, object]:
         root = Path(folder)
         _write_data(root / "d.csv", generator)
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import mpad.estimator.text_classifier"], check=True)
+        subprocess.run([sys.executable, "-c", "import mpad.estimator.classifier"], check=True)
         starting = time.perf_counter() - start
         assert _fit(root, "peace").wait() == 0
         alone = time.perf_counter() - start - starting

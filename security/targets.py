@@ -177,7 +177,7 @@ def read_checkpoint(data: bytes) -> bool:
 def _fit(checkpoint: Path, fingerprint: str) -> None:
     """One epoch more than the seed has; whatever the file says, it is taken for one of these data and settings."""
     model = _unfitted(max_epochs=3)
-    with patch("mpad.estimator.text_classifier.checkpoint_key", lambda *parts: fingerprint):
+    with patch("mpad.estimator.classifier.checkpoint_key", lambda *parts: fingerprint):
         model.fit(*_examples(), checkpoint=checkpoint, resume=True)
 
 

@@ -96,7 +96,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class Gate(nn.Module):
-    """COMBINE (eqs. 5, 6): a GRU that resets before the linear map (`nn.GRUCell` resets after it).
+    """COMBINE (eq. 5): a GRU (eq. 6) that resets before the linear map (`nn.GRUCell` resets after it).
 
     R = σ(W_R M + U_R H + b_R)    Z = σ(W_Z M + U_Z H + b_Z)    C = tanh(W M + U (R ⊙ H) + b)
     H' = (1 − Z) ⊙ H + Z ⊙ C

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -39,6 +40,17 @@ def network_and_corpus(variant, style, ablation):
     with torch.no_grad():
         network.vectors.copy_(torch.randn(network.vectors.shape))
     return network, graphs
+
+
+def test_every_option_of_the_network_is_compared():
+    """A new option needs a case here: kernels that do not know it would compute the network without it."""
+    configs = [
+        network_and_corpus(v, style, ablation)[0].config for v in VARIANTS for style in STYLES for ablation in ABLATIONS
+    ]
+    varied = {field.name for field in fields(MPADConfig) if len({getattr(one, field.name) for one in configs}) > 1}
+    assert varied | {"n_classes", "vector_width", "n_words", "hidden", "dropout", "members"} == {
+        field.name for field in fields(MPADConfig)
+    }
 
 
 def train(network, corpus, n_steps=2):

@@ -1,5 +1,7 @@
 """Explanation methods by name."""
 
+from collections.abc import Callable
+
 from mpad.errors import InputError
 from mpad.explain.attention import attention_weights
 from mpad.explain.document import OCCURRENCE, PartWeights, TracedDocument
@@ -11,6 +13,11 @@ MEANINGS = {
     "gradients": "Contribution of each word to the prediction",
     "occlusion": "Change of the prediction without each word",
     "attention": "Attention of the network",
+}
+_WEIGH: dict[str, Callable[[TracedDocument, int, str], PartWeights]] = {
+    "gradients": lambda document, column, unit: gradient_weights(document, column),
+    "occlusion": occlusion_weights,
+    "attention": lambda document, column, unit: attention_weights(document),
 }
 
 
@@ -25,6 +32,4 @@ def weigh(document: TracedDocument, column: int, method: str, unit: str = OCCURR
 
     Gradients and attention ignore `unit`: they weigh words as the network reads them, all occurrences at once.
     """
-    if method == "gradients":
-        return gradient_weights(document, column)
-    return occlusion_weights(document, column, unit) if method == "occlusion" else attention_weights(document)
+    return _WEIGH[method](document, column, unit)

@@ -1,7 +1,7 @@
 """Faster versions of the modules of `mpad.model`: C on a CPU, Triton on a GPU.
 
 `accelerate(network)` replaces the `forward` of every module that a backend supports. The replacement is chosen per
-call, by device, type and shape; where no backend applies, the plain forward runs. Nothing above this package knows.
+call, by device, type and shape; where no backend applies, the plain forward runs. The modules do not know.
 
 MPAD_KERNELS=off turns acceleration off; `accelerate(network, False)` restores the plain forwards.
 """

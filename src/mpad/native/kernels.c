@@ -1,4 +1,4 @@
-/* The C kernels: training (mpad/kernels/cpu.py) and inference (mpad/inference/fused.py) on a CPU, batches (mpad/graph/compiled.py)
+/* The C kernels: training (mpad/kernels/cpu.py) and inference (mpad/inference/fused.py) on a CPU, batches (mpad/graph/batch.py)
  * and tokenization (mpad/text/vocabulary.py).
  *
  * Rows are float32; widths are multiples of 16 up to WIDEST. Nothing here allocates memory or reports errors: Python checks

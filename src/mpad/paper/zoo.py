@@ -1,6 +1,6 @@
 """Every system by name, behind one interface: fit, predict, save, load; predict_proba where it makes sense.
 
->>> from mpad import zoo
+>>> from mpad.paper import zoo
 >>> zoo.make("cnn", max_epochs=20)                       # doctest: +SKIP
 >>> zoo.load("my-model").predict(["a moving film"])      # doctest: +SKIP
 """

@@ -1,6 +1,6 @@
 // CSV ↔ rows, as RFC 4180 has it: quotes, line breaks inside them, doubled quotes.
 
-// The same lists as in src/mpad/_text/readers.py.
+// The same lists as in src/mpad/data/tables.py.
 const TEXTS = ["text", "document", "sentence", "review", "content", "body", "comment", "tweet", "message", "description",
   "abstract", "article", "post", "question", "utterance", "headline", "snippet", "review_text", "review_body"];
 const LABELS = ["label", "labels", "class", "category", "target", "y", "sentiment", "tags", "stars", "rating", "score", "topic",
