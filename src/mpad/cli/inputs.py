@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from mpad.cli.progress import track
-from mpad.data.readers import Documents, Files, ReadColumns, Rows, choose_columns, read_documents, read_rows
+from mpad.data.readers import Documents, Files, ReadColumns, TableRows, choose_columns, read_documents, read_rows
 from mpad.data.tables import KINDS
 from mpad.errors import DataFileError, InputError
 from mpad.files.archives import PACKED
@@ -57,14 +57,14 @@ OwnTokenizer = Annotated[
 ModelFolder = Annotated[Path, Argument(help="Folder of a fitted model.", show_default=False)]
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """Engine that runs the work."""
 
     local = "local"
     ray = "ray"
 
 
-EngineOption = Annotated[Engine, Option("--engine", help="Processes of this machine, or Ray.")]
+EngineOption = Annotated[EngineName, Option("--engine", help="Processes of this machine, or Ray.")]
 Address = Annotated[
     str | None, Option("--address", help="Address of the Ray cluster; by default one is started on this machine.")
 ]
@@ -162,7 +162,7 @@ class Reader:
         if is_text(data):
             return Chunks(["text"], [[[data]]])
         if is_dataset_name(data):
-            table = Rows(["text"], [[one] for one in self.texts(data)])
+            table = TableRows(["text"], [[one] for one in self.texts(data)])
         else:
             table = read_rows(data, self.text, self.remembered)
         if len(table.names) > 1:

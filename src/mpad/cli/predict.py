@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from mpad.cli.inputs import Address, Engine, EngineOption, Force, ModelFolder, OwnTokenizer, Reader, TextColumn
+from mpad.cli.inputs import Address, EngineName, EngineOption, Force, ModelFolder, OwnTokenizer, Reader, TextColumn
 from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
 from mpad.cli.progress import progress_bar, track
@@ -51,7 +51,7 @@ def run(
     workers: Annotated[
         int | None, Option(min=1, help="With OUT: processes, with one file each at a time; by default one per core.")
     ] = None,
-    engine: EngineOption = Engine.local,
+    engine: EngineOption = EngineName.local,
     address: Address = None,
 ) -> None:
     """Predict the labels of documents, one row per document, in order. CSV and JSON lines keep all input columns.
@@ -86,12 +86,12 @@ def run(
             raise InputError(
                 "a folder gets Parquet files, predicted on a CPU: leave out --format, --out, --device and -"
             )
-        if address is not None and engine is Engine.local:
+        if address is not None and engine is EngineName.local:
             raise InputError("--address is for --engine ray")
         job, tasks = _make_job(model, data, out, reader, options, tokenizer)
         _predict_files(job, tasks, lambda left: _run_engine(job, left, engine, workers, address))
         return
-    if workers is not None or engine is not Engine.local or address is not None:
+    if workers is not None or engine is not EngineName.local or address is not None:
         raise InputError("--workers, --engine and --address need a folder to write to: mpad predict MODEL DATA OUT")
     table = reader.rows(data)
     predictor = load_column_predictor(model, options, device, tokenizer)
@@ -137,9 +137,9 @@ def _make_job(
 
 
 def _run_engine(
-    job: "Job", tasks: "list[Task]", engine: Engine, workers: int | None, address: str | None
+    job: "Job", tasks: "list[Task]", engine: EngineName, workers: int | None, address: str | None
 ) -> "Iterator[Outcome]":
-    if engine is Engine.ray:
+    if engine is EngineName.ray:
         from mpad.scale import ray
 
         return ray.score_files(job, tasks, workers, address)

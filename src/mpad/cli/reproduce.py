@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Names = list[str] | None
 
 
-class Engine(StrEnum):
+class EngineVersion(StrEnum):
     """Records that count as done."""
 
     any = "any"
@@ -51,7 +51,9 @@ def run(
     vectors: Annotated[str | None, Option(help="File of pretrained word vectors.", envvar="MPAD_VECTORS")] = None,
     out: Annotated[Path, Option("--out", "-o", help="Folder of records, tables and figures.")] = Path("results"),
     device: Device = "auto",
-    engine: Annotated[Engine, Option(help="Records that count as done: any, or of the current engine.")] = Engine.any,
+    engine: Annotated[
+        EngineVersion, Option(help="Records that count as done: any, or of the current engine.")
+    ] = EngineVersion.any,
     no_run: Annotated[bool, Option("--no-run", help="Only compute the tables from the records.")] = False,
 ) -> None:
     """Run the paper's experiments and compute its tables from the records, compared with the published numbers.
@@ -96,7 +98,7 @@ def run(
             if models or not reads_trees(row) or name in ("sst1", "sst2")
         ]
         if not no_run:
-            _run(Runner(records, vectors, device, current=engine is Engine.current), cells)
+            _run(Runner(records, vectors, device, current=engine is EngineVersion.current), cells)
         typer.echo(tables.details(summarise(records), [(cell.dataset, cell.model) for cell in cells]))
     typer.echo(f"wrote {tables.write(records, out)}", err=True)
 

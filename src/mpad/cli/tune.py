@@ -11,7 +11,7 @@ from mpad.cli.inputs import (
     Address,
     Data,
     Device,
-    Engine,
+    EngineName,
     EngineOption,
     Force,
     LabelColumn,
@@ -40,7 +40,7 @@ def run(
     plot: Annotated[Path | None, Option(help="Plot the trials to this file (.png, .svg or .pdf).")] = None,
     device: Device = "auto",
     seed: Seed = 0,
-    engine: EngineOption = Engine.local,
+    engine: EngineOption = EngineName.local,
     workers: Annotated[
         int | None, Option(min=1, help="With --engine ray: concurrent trials; by default one per core or GPU.")
     ] = None,
@@ -58,7 +58,7 @@ def run(
     """
     from mpad.storage.model_folder import check_destination
 
-    if engine is Engine.local and (workers is not None or address is not None):
+    if engine is EngineName.local and (workers is not None or address is not None):
         raise InputError("--workers and --address are for --engine ray")
     check_destination(out)
     check_new(out, force)
@@ -88,7 +88,7 @@ def run(
         typer.echo(f"trial {trial.number}: {scores} ({settings})", err=True)
 
     study = out.resolve().with_name(f"{out.resolve().name}.study")
-    on_ray = engine is Engine.ray
+    on_ray = engine is EngineName.ray
     with ray_runner(address, workers, device.startswith("cuda")) if on_ray else nullcontext() as runner:
         result = tune(
             texts, labels, minutes=minutes, study=study, most_trials=trials, done=report, runner=runner, **fixed

@@ -83,7 +83,7 @@ class Documents:
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """Texts with all columns of their table."""
 
     names: list[str]
@@ -158,22 +158,22 @@ def read_documents(
     return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids)
 
 
-def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | None = None) -> Rows:
+def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | None = None) -> TableRows:
     """Read a file with all its columns."""
     files = matching_files(path)
     if len(files) > 1 or files[0].is_dir():
         texts = read_documents(path, text, need_labels=False, remembered=remembered).texts
-        return Rows(["text"], [[one] for one in texts])
+        return TableRows(["text"], [[one] for one in texts])
     table = open_table(files[0], [text])
     if not table.names:
-        return Rows(["text"], [])
+        return TableRows(["text"], [])
     text_at = find_text_column(table, text, remembered)
     cells: list[Sequence[Any]] = []
     for number, row in table.rows:
         own = [None if isinstance(cell, Absent) else cell for cell in row]
         own[text_at] = read_text(table, number, row[text_at], text_at)
         cells.append(own)
-    return Rows(table.names, cells, text_at)
+    return TableRows(table.names, cells, text_at)
 
 
 def choose_columns(

@@ -17,7 +17,7 @@ from safetensors.numpy import save
 from mpad.errors import StoreError
 from mpad.files.atomic import write_file
 
-Rows = NDArray[np.float16]
+States = NDArray[np.float16]
 MOST_BYTES = 8 << 30
 
 
@@ -51,7 +51,7 @@ class RowCache:
         self._places: dict[str, Path] = {}  # the file of each key
         self._lock = Lock()
 
-    def get(self, keys: Sequence[str]) -> list[Rows | None]:
+    def get(self, keys: Sequence[str]) -> list[States | None]:
         """Return the rows of each key; None if they are not cached."""
         with self._lock:
             self._refresh()
@@ -70,8 +70,8 @@ class RowCache:
             write_file(self.folder / f"{token_hex(8)}.safetensors", save(rows), private=True)
             self._remove_oldest()
 
-    def _read(self, path: Path, key: str) -> Rows | None:
-        rows: Rows = self._files[path].get_tensor(key)
+    def _read(self, path: Path, key: str) -> States | None:
+        rows: States = self._files[path].get_tensor(key)
         return rows if rows.dtype == np.float16 and rows.shape[1:] == (self._width,) else None
 
     def _refresh(self) -> None:

@@ -14,7 +14,7 @@ LONGEST_SENTENCE = 60  # words; what is longer is cut
 
 
 @dataclass(frozen=True)
-class Rows:
+class PaddedRows:
     """Runs of word ids, or of vectors, as the rows of a tensor, each filled up with zeros to the longest."""
 
     values: Tensor  # (rows, longest), or (rows, longest, width)
@@ -57,15 +57,15 @@ class WordBatch:
             return torch.repeat_interleave(self.length)
         return owners(self.length, self.words.shape[0]).clamp(max=self.n_documents - 1)
 
-    def documents(self, least: int = 1) -> Rows:
+    def documents(self, least: int = 1) -> PaddedRows:
         """A row a document, at least so many words wide."""
         return pad(self.words, self.length, least, self.shape and self.shape.longest)
 
-    def sentences(self, least: int = 1) -> Rows:
+    def sentences(self, least: int = 1) -> PaddedRows:
         """A row a sentence."""
         return pad(self.words, self.sentence_length, least, self.shape and self.shape.longest_sentence)
 
-    def by_document(self, sentences: Tensor) -> Rows:
+    def by_document(self, sentences: Tensor) -> PaddedRows:
         """A row a document of what its sentences have become: (n_sentences, width) → (n_documents, most, width)."""
         return pad(sentences, self.sentence_count, 1, self.shape and self.shape.most_sentences)
 
@@ -75,17 +75,17 @@ def owners(count: Tensor, total: int) -> Tensor:
     return torch.searchsorted(count.cumsum(0), torch.arange(total, device=count.device), right=True)
 
 
-def pad(flat: Tensor, length: Tensor, least: int = 1, longest: int | None = None) -> Rows:
+def pad(flat: Tensor, length: Tensor, least: int = 1, longest: int | None = None) -> PaddedRows:
     """Cut values that stand end to end into rows of these lengths, as wide as the longest unless that is given."""
     if longest is None:
         longest = int(length.max()) if length.numel() else 0
     place = torch.arange(max(longest, least), device=flat.device)
     real = place < length[:, None]
     if not flat.shape[0]:
-        return Rows(flat.new_zeros(*real.shape, *flat.shape[1:]), real, length)
+        return PaddedRows(flat.new_zeros(*real.shape, *flat.shape[1:]), real, length)
     where = (length.cumsum(0) - length)[:, None] + place
     values = flat[where.clamp(max=flat.shape[0] - 1)]
-    return Rows(values * real.view(*real.shape, *[1] * (flat.ndim - 1)), real, length)
+    return PaddedRows(values * real.view(*real.shape, *[1] * (flat.ndim - 1)), real, length)
 
 
 def cut_sentences(corpus: EncodedCorpus, longest: int = LONGEST_SENTENCE) -> EncodedCorpus:

@@ -10,7 +10,7 @@ from torch.nn import functional
 from mpad.errors import InputError
 from mpad.paper.networks.config import DocumentNetwork, NetworkConfig
 from mpad.paper.networks.rows import run_recurrent
-from mpad.sequence.batch import Rows, WordBatch
+from mpad.sequence.batch import PaddedRows, WordBatch
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LSTMGRNN(DocumentNetwork):
         states, _ = run_recurrent(self.documents, laid.values, batch.sentence_count)
         return states.sum(1) / batch.sentence_count.clamp(min=1)[:, None]
 
-    def _cnn(self, x: Tensor, rows: Rows) -> Tensor:
+    def _cnn(self, x: Tensor, rows: PaddedRows) -> Tensor:
         result = []
         for width, layer in enumerate(self.convolutions, start=1):
             c = layer(x.mT)
