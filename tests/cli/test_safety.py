@@ -351,3 +351,38 @@ def test_pipes_and_devices_are_no_files_of_a_model(mpad, data, tmp_path, name):
         assert mpad("fit", data, "--out", tmp_path / "m", *QUICK)[0] == 1
     os.mkfifo(tmp_path / "d.zip")
     assert mpad("predict", tmp_path / "m", tmp_path / "d.zip")[0] == 1
+
+
+def test_resume_without_a_checkpoint_does_not_replace_a_model(mpad, data, tmp_path, monkeypatch):
+    assert mpad("fit", data, "--out", tmp_path / "m", "--model", "tfidf-svm")[0] == 0
+    no_training(monkeypatch)
+    before = (tmp_path / "m" / "SHA256SUMS").read_bytes()
+    code, _, said = mpad("fit", data, "--out", tmp_path / "m", "--resume", *QUICK)
+    assert code == 1 and "exists already" in said and (tmp_path / "m" / "SHA256SUMS").read_bytes() == before
+
+
+def test_predictions_of_predictions_keep_every_column(mpad, data, tmp_path):
+    mpad("fit", data, "--out", tmp_path / "m", "--model", "tfidf-svm")
+    rows = data
+    for number in range(3):
+        assert mpad("predict", tmp_path / "m", rows, "--out", tmp_path / f"{number}.csv")[0] == 0
+        rows = tmp_path / f"{number}.csv"
+    names = rows.read_text().splitlines()[0].split(",")
+    assert names == ["text", "label", *(f"{'predicted ' * k}label" for k in (1, 2, 3))]
+
+
+def test_a_first_file_that_cannot_be_read_does_not_stop_the_others(mpad, data, tmp_path):
+    mpad("fit", data, "--out", tmp_path / "m", *QUICK)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "in" / "b.csv").write_text("text\na plum\n")
+    code, _, said = mpad("predict", tmp_path / "m", tmp_path / "in", tmp_path / "preds", "--workers", "1")
+    assert code == 1 and "a.csv" in said and [file.name for file in (tmp_path / "preds").glob("*.parquet")]
+
+
+def test_names_of_datasets_and_files_are_told_apart(mpad, data, tmp_path):
+    assert "no dataset 'twets'" in mpad("data", "export", "twets", tmp_path / "t.csv")[2]
+    assert "ends in .csv" in mpad("data", "export", "tweets", tmp_path / "t.jsonl")[2]
+    assert "no such file" in mpad("data", "check", tmp_path / "none.csv")[2]
+    mpad("fit", data, "--out", tmp_path / "m", "--model", "tfidf-svm")
+    assert "'tfidf-svm' is not a network" in mpad("export", tmp_path / "m", "--int8", tmp_path / "small")[2]

@@ -72,7 +72,7 @@ def check(
     """
     from mpad.cli.reproduce import available_datasets
 
-    if names and Path(names[0]).exists():
+    if names and (names[0] not in NAMES or Path(names[0]).exists()):
         check_out(out, force)
         _check_files(names, one_column(text, "--text"), one_column(label, "--label"), form, out)
         return
@@ -100,7 +100,9 @@ def export_dataset(
     """
     if part not in ("train", "test"):
         raise InputError(f"--part is train or test, not {part}")
-    check_new(out, force)
+    if name not in NAMES:
+        raise UnknownDataset(f"no dataset '{name}' (known: {', '.join(NAMES)})")
+    check_new(out, force, [".csv"])
     rows = list(zip(*Reader().labeled(name, part), strict=True))
     rows = rows[:: max(1, len(rows) // documents)][:documents] if documents else rows
     file = io.StringIO(newline="")

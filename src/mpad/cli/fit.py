@@ -110,7 +110,8 @@ def run(
 
     find(model)
     check_destination(out)
-    check_new(out, force or resume or bool(add))
+    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
+    check_new(out, force or bool(add) or (resume and checkpoint.exists()))
     data: Files = files[0] if len(files) == 1 else files
     reader = Reader.of(text, label, separator)
     documents = None if _should_stream(data, stream, reading) else reader.documents(data, "train")
@@ -126,7 +127,6 @@ def run(
     hint = missing_hint() if model == "mpad" and network["features"] == WORDS and not vectors else None
     if hint is not None:
         typer.echo(hint, err=True)
-    checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
     tested = None
     if documents is None:
         named, examples = None if model == "mpad" else model, keep_examples or None

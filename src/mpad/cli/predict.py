@@ -13,7 +13,7 @@ from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
 from mpad.cli.progress import progress_bar, track
 from mpad.data.readers import choose_columns
-from mpad.errors import InputError, StoreError
+from mpad.errors import DataFileError, InputError, StoreError
 from mpad.text.printable import printable
 
 if TYPE_CHECKING:
@@ -130,10 +130,23 @@ def _make_job(
 
     tasks = make_tasks(data, out)
     column = reader.text or (reader.remembered.text if reader.remembered else None)
-    first = choose_columns(tasks[0].source, reader.text, None, False, reader.remembered)
-    if first is not None and column != first.text:
+    chosen = _choose_text(reader, [task.source for task in tasks])
+    if chosen is not None and column != chosen:
         column = None  # no column of the training data: guess it per file
     return make_job(model, column, options, tokenizer), tasks
+
+
+def _choose_text(reader: Reader, files: list[Path]) -> str | None:
+    """Return the text column of the first readable file; unreadable ones are reported when their turn comes."""
+    for number, file in enumerate(files, 1):
+        try:
+            columns = choose_columns(file, reader.text, None, False, reader.remembered)
+        except DataFileError:
+            if number == len(files):
+                raise
+        else:
+            return columns.text if columns is not None else None
+    return None
 
 
 def _run_engine(

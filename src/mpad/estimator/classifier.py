@@ -505,7 +505,7 @@ def same_classes(model: Pipeline, y: NDArray[Any], names: Sequence[str] | None =
     if new:
         raise InputError(
             f"cannot add classes when continuing training: {', '.join(new[:5])} (the model has "
-            f"{', '.join(map(str, known))}); fit a new model on all documents"
+            f"{', '.join(map(str, known))}); fit a new model on all documents (mpad fit --anew)"
         )
     return model.labels
 

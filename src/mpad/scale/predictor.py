@@ -129,7 +129,9 @@ def fill_missing(cells: Iterable[Any], column: str) -> list[str]:
 
 def unique_column(name: str, existing: Sequence[str]) -> str:
     """Return a column name distinct from the existing ones."""
-    return f"predicted {name}" if name in existing else name
+    while name in existing:
+        name = f"predicted {name}"
+    return name
 
 
 def predict_arrow(model: ColumnPredictor, texts: list[str]) -> list[Any]:

@@ -32,6 +32,7 @@ from mpad.files.safe_json import as_settings, read_json
 from mpad.files.tensors import Arrays, Expected, check_finite, read_tensors
 from mpad.graph.build import GraphConfig
 from mpad.linear.potentials import INTEGERS, PREFIX, Potentials, PotentialShape
+from mpad.registry import find_kind
 from mpad.storage.model_formats import FORMAT, network_settings, tensor_name
 from mpad.text.contextual import Transformer
 from mpad.text.tokenizer import DOCUMENT_END, SENTENCE_END
@@ -325,6 +326,9 @@ def _open(path: Path) -> ModelFiles:
 
 def read_network(files: ModelFiles) -> ModelFolder:
     """Read everything common to networks except the tensors."""
+    entry = find_kind(files.kind)
+    if entry is not None and not entry.is_network:
+        raise StoreError(f"{files.path}: a '{files.kind}' is not a network; it can only predict and be evaluated")
     config, words = files.config, files.words()
     for name, kind in (("tokenizer", str), ("words_seen", int)):
         if type(config.get(name)) is not kind:
