@@ -22,6 +22,7 @@ def test_worked_out_by_hand():
     assert scores.wrong.tolist() == [0, 0, 1] and scores.micro == (2 / 3, 2 / 3, 2 / 3)
     assert scores.macro_f1.value == pytest.approx((1 + 2 / 3) / 2)  # no document has c
     assert scores.exact.value == 0.5
+    assert len(scores.lines()) == len(drawn(300).lines()) + 1  # a note on c
 
 
 def test_it_is_what_scikit_learn_says():

@@ -130,9 +130,7 @@ def test_other_data_or_settings_are_refused(fruit_corpus, tmp_path):
     for model, *data in other.values():
         with pytest.raises(CheckpointError, match="of other data, other settings or another version"):
             model.fit(*data, checkpoint=file, resume=True)
-        with pytest.raises(
-            CheckpointError, match=r"a training was cut off there; go on from it \(resume=True in Python"
-        ):
+        with pytest.raises(CheckpointError, match=r"a training was interrupted; resume it \(resume=True in Python"):
             model.fit(*data, checkpoint=file)
     assert file.read_bytes() == before
 
@@ -179,7 +177,7 @@ def test_a_full_disk_leaves_the_last_good_one(fruit_corpus, tmp_path, monkeypatc
         real(handle)
 
     monkeypatch.setattr(atomic.os, "fsync", full)
-    with pytest.raises(StoreError, match="the disk is full; the checkpoint of epoch 2 stays: make room and go on"):
+    with pytest.raises(StoreError, match="the disk is full; the checkpoint of epoch 2 stays: make room and resume"):
         MPADClassifier(hidden=16, **QUICK).fit(*fruit_corpus, checkpoint=tmp_path / "c")
     monkeypatch.undo()
     resumed = MPADClassifier(hidden=16, **QUICK).fit(*fruit_corpus, checkpoint=tmp_path / "c", resume=True)

@@ -120,7 +120,9 @@ class LabelScores:
             f"{name}  {own.value:.4f} ± {own.margin:.4f} (95 %, {len(self.truth):,} documents)" for name, own in f1
         ]
         between = f"95 % interval {self.exact.low:.4f} to {self.exact.high:.4f}"
-        return [*lines, f"all labels of a document right  {self.exact.value:.4f} ({between})"]
+        lines.append(f"all labels of a document right  {self.exact.value:.4f} ({between})")
+        absent = len(self.names) - int(self.has_any.sum())
+        return [*lines, f"macro-F1 leaves out {absent} labels that no document here has"] if absent else lines
 
     def _margin(self, labels: NDArray[np.bool_], pooled: bool) -> float:
         """Return the half-width of the 95 % interval of an F1, a ratio of sums over documents, by the delta method."""

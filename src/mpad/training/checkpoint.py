@@ -68,7 +68,7 @@ def _read(path: Path) -> tuple[_Facts | None, list[EpochReport], dict[str, Tenso
     """
 
     def wrong(said: str) -> CheckpointError:
-        return CheckpointError(f"{path}: not a checkpoint that can be read ({said}); delete it to begin anew")
+        return CheckpointError(f"{path}: not a checkpoint that can be read ({said}); delete it to start again")
 
     if not path.exists():
         return None, [], {}
@@ -117,8 +117,8 @@ class Checkpoint:
         self._saved, self._reports, self._tensors = _read(path)
         if self._saved is not None and not resume:
             raise CheckpointError(
-                f"{path}: a training was cut off there; go on from it (resume=True in Python, --resume in a shell, "
-                "with the same data and settings), or delete it to begin anew"
+                f"{path}: a training was interrupted; resume it (resume=True in Python, --resume in a shell, "
+                "with the same data and settings), or delete it to start again"
             )
         self.seed = None if self._saved is None else self._saved.seed
         self._epoch = 0 if self._saved is None else self._saved.epoch  # the last that is on disk
@@ -128,7 +128,7 @@ class Checkpoint:
         if self._saved is not None and self._saved.fingerprint != fingerprint:
             raise CheckpointError(
                 f"{self._path}: is a checkpoint of other data, other settings or another version of mpad; give those "
-                "again, or delete it to begin anew"
+                "again, or delete it to start again"
             )
         self._fingerprint, self.seed = fingerprint, seed
 
@@ -141,7 +141,7 @@ class Checkpoint:
         own = engine.state()
         if _kinds(own) != _kinds(tensors):
             raise CheckpointError(
-                f"{self._path}: was written on another kind of device: go on there, or delete it to begin anew"
+                f"{self._path}: was written on another kind of device: resume there, or delete it to start again"
             )
         engine.load_state(tensors)
         judge.load_state(self._saved.judge)
@@ -169,7 +169,7 @@ class Checkpoint:
         try:
             write_file(self._path, data)
         except StoreError as error:
-            stays = f"; the checkpoint of epoch {self._epoch} stays: make room and go on from it" if self._epoch else ""
+            stays = f"; the checkpoint of epoch {self._epoch} stays: make room and resume" if self._epoch else ""
             raise StoreError(f"{error}{stays}") from None
         self._epoch = epoch
 

@@ -129,7 +129,7 @@ def _translate_errors() -> Iterator[None]:
     except RuntimeError as error:
         said = str(error).strip().splitlines()[0][:160]
         raise ProcessGone(
-            f"another process of this training has ended ({said}); start it again with --resume to go on from its "
+            f"another process of this training has ended ({said}); start it again with --resume to continue from its "
             "last epoch"
         ) from None
 

@@ -8,7 +8,7 @@ Two passes over the text, by worker processes, write the shards:
 The result of each pass over a piece of the corpus is kept in a folder, under a digest of the piece's content and of
 everything else that it depends on. An interrupted pass resumes with the missing pieces.
 
-Training reads shards in lanes. Each epoch deals the shards out to the lanes anew; a lane reads a window of its shards
+Training reads shards in lanes. Each epoch deals the shards out to the lanes again; a lane reads a window of its shards
 at a time, shuffles the documents within it and contributes its share of each batch. A process reads one lane or
 several: two processes of one lane each see the same batches as one process of two lanes.
 """

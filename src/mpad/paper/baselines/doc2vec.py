@@ -101,7 +101,7 @@ class Doc2Vec(ProbableClassifier):
 
 
 def _put_in_order(model: Any, words: list[str]) -> None:
-    """Number words as they were: gensim orders equally frequent ones anew, and draws noise words by their number."""
+    """Number words as they were: gensim orders equally frequent ones again, and draws noise words by their number."""
     keyed = model.wv
     before = np.array([keyed.key_to_index[word] for word in words])
     keyed.index_to_key, keyed.key_to_index = words, {word: place for place, word in enumerate(words)}

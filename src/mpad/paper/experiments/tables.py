@@ -52,7 +52,7 @@ _PAIRS: tuple[tuple[tuple[str, str], tuple[str, str | None]], ...] = (
 
 
 def write(records: Iterable[Record], folder: Path) -> Path:
-    """Write all tables anew to `<folder>/tables.md`."""
+    """Write all tables to `<folder>/tables.md`."""
     cells = summarise(records)
     shown = {key: cell for key, cell in cells.items() if key[3] != "kim-cased" and not key[4]}  # others: every cell
     ablated = {key: cell for key, cell in shown.items() if key[0] in paper.TABLE_3_DATASETS and key[1] in paper.TABLE_3}

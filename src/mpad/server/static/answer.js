@@ -76,7 +76,7 @@ export class Panel {
   }
 
   async withoutParts() {
-    // Words that are gone change everything, so all of it is asked for anew; a cut arrow changes the answer alone.
+    // Words that are gone change everything, so all of it is requested again; a cut arrow changes the answer alone.
     const asked = (this.asked = (this.asked ?? 0) + 1), { text } = this, { ask, method } = this.context, model = this.model.name;
     const left = this.words.size
       ? await ask("explain", { text, model, method: method(), label: this.chosen, without: [...this.words] }) // without a choice, the class that is predicted now

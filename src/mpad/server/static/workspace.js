@@ -78,7 +78,7 @@ export class Workspace {
       context.say(`Scoring ${name}: ${done.toLocaleString("en")} of ${source.length.toLocaleString("en")}`);
       const part = this.portion(done, text), fits = part.filter((row) => this.fits(row[text]));
       const { predictions } = await context.ask("predict", { texts: fits.map((row) => row[text]), model: model.name });
-      if (run !== this.run) return; // begun anew meanwhile
+      if (run !== this.run) return; // started again meanwhile
       for (const row of part) {
         const scored = this.fits(row[text]), { label: predicted, labels, probabilities, unknown } = scored ? predictions.shift() : { labels: [], probabilities: null, unknown: null };
         const p = probabilities ? Float32Array.from(model.classes, (one) => probabilities[one]) : null;
