@@ -132,10 +132,7 @@ def read_documents(
     """
     files = matching_files(path)
     if len(files) > 1:
-        parts = [read_documents(file, text, label, need_labels, separator, unlabelled, remembered) for file in files]
-        joined = [one for part in parts for one in part.texts]
-        labels = [one for part in parts for one in part.labels or []]
-        return Documents(joined, as_numbers(labels) if len(labels) == len(joined) else None, parts[0].columns)
+        return _join([read_documents(file, text, label, need_labels, separator, unlabelled, remembered) for file in files])
     path = files[0]
     if path.is_dir():
         return _read_folder(path)
@@ -156,6 +153,13 @@ def read_documents(
         ids.append("" if id_at is None else str(row[id_at]))
     shown = None if kind_of(path) == ".txt" else _describe_columns(table, text_at, labels_at)
     return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids)
+
+
+def _join(parts: list[Documents]) -> Documents:
+    """Return the documents of several files as one list."""
+    texts = [one for part in parts for one in part.texts]
+    labels = [one for part in parts for one in part.labels or []]
+    return Documents(texts, as_numbers(labels) if len(labels) == len(texts) else None, parts[0].columns)
 
 
 def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | None = None) -> TableRows:
