@@ -132,7 +132,8 @@ def read_documents(
     """
     files = matching_files(path)
     if len(files) > 1:
-        return _join([read_documents(file, text, label, need_labels, separator, unlabelled, remembered) for file in files])
+        options = text, label, need_labels, separator, unlabelled, remembered
+        return _join([read_documents(file, *options) for file in files])
     path = files[0]
     if path.is_dir():
         return _read_folder(path)
@@ -144,6 +145,13 @@ def read_documents(
     if not table.names:
         return Documents([], [] if need_labels else None)
     text_at, labels_at = find_columns(table, text, label, need_labels, remembered)
+    return _read_table(path, table, text_at, labels_at, separator, unlabelled)
+
+
+def _read_table(
+    path: Path, table: Table, text_at: int, labels_at: list[int], separator: str | None, unlabelled: list[str] | None
+) -> Documents:
+    """Return the documents of a table whose columns are chosen."""
     free = [at for at in range(len(table.names)) if at not in (text_at, *labels_at)]
     id_at = next((at for at in free if table.names[at].lower() in ID_NAMES), None)
     texts, labels, ids = list[str](), [], list[str]()
