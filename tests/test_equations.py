@@ -192,7 +192,7 @@ def test_a_round_is_equations_4_to_6():
 
 def test_attention_is_equation_7():
     torch.manual_seed(0)
-    h, owner, module = torch.randn(4, 3), torch.tensor([0, 0, 0, 2]), Attention(config_of(3))
+    h, owner, module = torch.randn(4, 3), torch.tensor([0, 0, 0, 2]), Attention(config_of(3), 3)
     pooled, alpha = module(h, owner, 3)
     score = torch.tanh(h @ module.align.weight.T) @ module.context.weight[0]
     assert torch.allclose(alpha[:3], score[:3].softmax(0)) and alpha[3] == 1
@@ -207,7 +207,7 @@ def test_attention_is_equation_7():
 def test_the_master_bypasses_attention_or_joins_it(skip):
     torch.manual_seed(0)
     _, batch = batch_of()
-    graph, module = WordGraph(batch, True, True), Readout(config_of(3, master_skip=skip), 1, master=True).eval()
+    graph, module = WordGraph(batch, True, True), Readout(config_of(3), 3, 1, skip, more=0).eval()
     n = len(batch.words)
     h = torch.randn(n + graph.n, 3)
     vectors, alpha = module([h], graph)
@@ -228,7 +228,7 @@ def test_the_master_bypasses_attention_or_joins_it(skip):
 def test_gradients_of_the_readout(training, skip):
     torch.manual_seed(0)
     _, batch = batch_of()
-    module = Readout(config_of(2, master_skip=skip), 2, master=True).double().train(training)
+    module = Readout(config_of(2), 2, 2, skip, more=0).double().train(training)
     states = [torch.randn(len(batch.words) + 4, 2, dtype=torch.float64, requires_grad=True) for _ in range(2)]
 
     def vectors(*states):

@@ -27,6 +27,10 @@ class MPADConfig:
     attention_bias: a bias in W_A. score_tanh: a tanh around the attention scores.
     attention_dense: a dense layer with ReLU on the attended vector.
 
+    The pretrained encoder differs in two more, which the paper does not have:
+    read_words: the readout also gets the mean of the word vectors (t = 0).
+    read_width: width of a document's vector; 0 means `hidden`, as in the paper.
+
     members: networks that were trained separately and are averaged.
     """
 
@@ -48,6 +52,8 @@ class MPADConfig:
     attention_bias: bool = False
     score_tanh: bool = False
     attention_dense: bool = False
+    read_words: bool = False
+    read_width: int = 0
     members: int = 1
 
     def __post_init__(self) -> None:
@@ -60,6 +66,8 @@ class MPADConfig:
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or not 1 <= value <= largest:
                 raise InputError(f"{name} must be a whole number from 1 to {largest:,}, not {value!r}")
+        if not isinstance(self.read_width, (int, np.integer)) or not 0 <= self.read_width <= WIDEST:
+            raise InputError(f"read_width must be a whole number from 0 to {WIDEST:,}, not {self.read_width!r}")
         for each in fields(self):
             if each.type is bool:
                 object.__setattr__(self, each.name, bool(getattr(self, each.name)))  # NumPy's are not Python's
@@ -70,6 +78,11 @@ class MPADConfig:
     def contextual(self) -> bool:
         """True if nodes have their own features, so that there is no table of word vectors."""
         return self.n_words == 0
+
+    @property
+    def document_width(self) -> int:
+        """Width of a document's vector."""
+        return self.read_width or self.hidden
 
     @property
     def hierarchical(self) -> bool:
@@ -92,21 +105,23 @@ class MPADConfig:
         shapes = self._level_shapes("words", self.vector_width, self.steps, self.master_node, first=True)
         if self.hierarchical:
             steps = 0 if self.variant == "sentence-att" else self.steps
-            shapes |= self._level_shapes("sentences", self.hidden, steps, master=False, first=False)
-        return shapes | _linear("classes", self.hidden, self.n_classes)
+            shapes |= self._level_shapes("sentences", self.document_width, steps, master=False, first=False)
+        return shapes | _linear("classes", self.document_width, self.n_classes)
 
     def _level_shapes(self, level: str, in_width: int, steps: int, master: bool, first: bool) -> Shapes:
         shapes: Shapes = {}
         for t in range(steps):
             shapes |= self._round_shapes(f"{level}.rounds.{t}", self.hidden if t else in_width, first and t == 0)
-        width, read_rounds = self.hidden, max(steps, 1)
+        width, read_rounds = self.hidden if steps else in_width, max(steps, 1)
         for t in range(read_rounds):
             name = f"{level}.readout.attention.{t}"
             shapes |= _linear(f"{name}.align", width, width, bias=self.attention_bias)
             shapes |= _linear(f"{name}.context", width, 1, bias=False)
             shapes |= _linear(f"{name}.dense", width, width) if self.attention_dense else {}
         read = read_rounds * width * (2 if master and self.master_skip else 1)
-        return shapes | _norm(f"{level}.readout.norm", read) | _linear(f"{level}.readout.dense", read, width)
+        read += in_width if first and self.read_words else 0
+        norm, dense = _norm(f"{level}.readout.norm", read), _linear(f"{level}.readout.dense", read, self.document_width)
+        return shapes | norm | dense
 
     def _round_shapes(self, name: str, in_width: int, first: bool) -> Shapes:
         width, gated = self.hidden, self.combine == "gru"
@@ -117,7 +132,7 @@ class MPADConfig:
         if self.mlp_before:
             shapes |= _linear(f"{name}.before1", in_width, width) | _linear(f"{name}.before2", width, width)
             shapes |= _norm(f"{name}.before_norm", width) if self.mlp_norm else {}
-        elif first and gated:
+        elif gated and (first or in_width != width):
             shapes |= _linear(f"{name}.project", in_width, width, bias=False)
         if gated:
             shapes |= _linear(f"{name}.gate.from_message", width, 3 * width)
@@ -142,6 +157,7 @@ class TrainingConfig:
     schedule: of the learning rate: "constant"; "halving" it every 50 epochs, as the authors' code does; or "cosine",
         down to nothing at `max_epochs`, after a first epoch at half the rate.
     weight_decay: of the weights of linear maps, as in AdamW.
+    pretrained_rate: learning rate of all weights except the last layer's, relative to `learning_rate`.
     keep: which epoch's weights are kept, the "best" on validation documents or the "last".
     by_length: batches of documents of about the same length, for networks that pad.
     patience: epochs without a better validation accuracy before stopping; None: never.
@@ -155,6 +171,7 @@ class TrainingConfig:
     seed: int = 0
     by_length: bool = False
     weight_decay: float = 0.0
+    pretrained_rate: float = 1.0
     keep: Literal["best", "last"] = "best"
 
     def __post_init__(self) -> None:
@@ -228,6 +245,11 @@ PRESETS = {
     "authors": Preset(network=_AUTHORS, training={"schedule": "halving"}),
 }
 
+
+# Fields of `TrainingConfig` in which training from an encoder differs from the preset "best".
+FINE_TUNING = {"max_epochs": 10, "learning_rate": 0.003, "pretrained_rate": 0.3, "weight_decay": 0.1}
+FINE_TUNING_DROPOUT = 0.3
+FEW_LABELS = 1_000  # documents below which an encoder is not trained further (docs/LOG.md)
 
 DEFAULT_PRESET = "best"
 

@@ -132,6 +132,7 @@ class MessagePassing(nn.Module):
         self.mlp1 = nn.Linear(d if two_mlps else in_width, d)
         self.mlp_norm = BatchNorm(d) if config.mlp_norm else nn.Identity()
         self.mlp2 = nn.Linear(d, d)
+        first = first or in_width != d
         self.project = nn.Linear(in_width, d, bias=False) if first and gated and not two_mlps else None
         self.gate = Gate(d) if gated else None
         for linear in [x for x in (self.before1, self.mlp1) if x is not None and config.mlp_norm]:
@@ -151,9 +152,9 @@ class MessagePassing(nn.Module):
 class Attention(nn.Module):
     """Self-attention over the rows of each graph (eq. 7): α = softmax(v · tanh(W_A H)), u = Σ α H."""
 
-    def __init__(self, config: MPADConfig) -> None:
+    def __init__(self, config: MPADConfig, d: int) -> None:
         super().__init__()
-        d, self.bounded = config.hidden, config.score_tanh
+        self.bounded = config.score_tanh
         self.align, self.context = nn.Linear(d, d, bias=config.attention_bias), nn.Linear(d, 1, bias=False)
         self.dense = nn.Linear(d, d) if config.attention_dense else None
 
@@ -165,18 +166,28 @@ class Attention(nn.Module):
         return u if self.dense is None else F.relu(self.dense(u)), alpha.detach()
 
 
+class MeanOfWords(nn.Module):
+    """The readout before the first round (t = 0), which the pretrained encoder adds: the mean of the word vectors."""
+
+    def forward(self, h: Tensor, graph: Graph) -> Tensor:
+        """H⁰ (rows, width) → (n, width), without the masters."""
+        words = h[: graph.owner.shape[0]]
+        count = segment_sum(words.new_ones(len(words)), graph.owner, graph.n).clamp(min=1)
+        return segment_sum(words, graph.owner, graph.n) / count[:, None]
+
+
 class Readout(nn.Module):
     """READOUT (eq. 8): concatenate attention and master state of every round; batch norm; dense layer with ReLU."""
 
-    def __init__(self, config: MPADConfig, rounds: int, master: bool) -> None:
+    def __init__(self, config: MPADConfig, width: int, rounds: int, skip: bool, more: int) -> None:
         super().__init__()
-        self.skip = master and config.master_skip
-        self.attention = nn.ModuleList(Attention(config) for _ in range(rounds))
-        width = rounds * config.hidden * (2 if self.skip else 1)
-        self.norm, self.dense = BatchNorm(width), nn.Linear(width, config.hidden)
+        self.skip = skip
+        self.attention = nn.ModuleList(Attention(config, width) for _ in range(rounds))
+        read = rounds * width * (2 if skip else 1) + more
+        self.norm, self.dense = BatchNorm(read), nn.Linear(read, config.document_width)
 
-    def forward(self, states: list[Tensor], graph: Graph) -> tuple[Tensor, Tensor]:
-        """H¹ … H^T (rows, hidden) → vectors (n, hidden), attention (rounds, rows without masters)."""
+    def pool(self, states: list[Tensor], graph: Graph) -> tuple[Tensor, Tensor]:
+        """H¹ … H^T (rows, width) → (n, rounds · width [· 2]), attention (rounds, rows without masters)."""
         owner, n, parts, alphas = graph.owner, graph.owner.shape[0], [], []
         for attention, h in zip(self.attention, states, strict=True):
             words, masters = h.split([n, h.shape[0] - n])
@@ -188,7 +199,13 @@ class Readout(nn.Module):
                 u, alpha = attention(h, every, graph.n)
                 parts.append(u)
             alphas.append(alpha[:n])
-        return F.relu(self.dense(self.norm(torch.cat(parts, dim=1)))), torch.stack(alphas)
+        return torch.cat(parts, dim=1), torch.stack(alphas)
+
+    def forward(self, states: list[Tensor], graph: Graph, mean: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """H¹ … H^T [, mean of H⁰] → vectors (n, document_width), attention."""
+        pooled, attention = self.pool(states, graph)
+        read = pooled if mean is None else torch.cat([pooled, mean], dim=1)
+        return F.relu(self.dense(self.norm(read))), attention
 
 
 class GraphEncoder(nn.Module):
@@ -199,14 +216,16 @@ class GraphEncoder(nn.Module):
         self.rounds = nn.ModuleList(
             MessagePassing(config, config.hidden if t else in_width, first and t == 0) for t in range(rounds)
         )
-        self.readout = Readout(config, max(rounds, 1), master)
+        self.mean = MeanOfWords() if first and config.read_words else None
+        width, more = config.hidden if rounds else in_width, in_width if first and config.read_words else 0
+        self.readout = Readout(config, width, max(rounds, 1), master and config.master_skip, more)
 
     def forward(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
-        """H⁰ (rows, in_width) → vectors (n, hidden), attention. Without rounds, H⁰ itself is read out."""
-        states = [] if self.rounds else [h]
+        """H⁰ (rows, in_width) → vectors (n, document_width), attention. Without rounds, H⁰ itself is read out."""
+        states, mean = [] if self.rounds else [h], None if self.mean is None else self.mean(h, graph)
         for message_passing in self.rounds:
             states.append(h := message_passing(h, graph))
-        return self.readout(states, graph)
+        return self.readout(states, graph, mean)
 
 
 class MPAD(GraphNetwork):
@@ -228,8 +247,9 @@ class MPAD(GraphNetwork):
         self.input_dropout, self.dropout = Dropout(config.dropout, layer=0), Dropout(config.dropout, layer=1)
         self.words = GraphEncoder(config, config.vector_width, config.steps, config.master_node, first=True)
         rounds = 0 if config.variant == "sentence-att" else config.steps
-        self.sentences = GraphEncoder(config, config.hidden, rounds, False, False) if config.hierarchical else None
-        self.classes = nn.Linear(config.hidden, config.n_classes)
+        width, by_sentence = config.document_width, config.hierarchical
+        self.sentences = GraphEncoder(config, width, rounds, False, first=False) if by_sentence else None
+        self.classes = nn.Linear(width, config.n_classes)
 
     def forward(self, batch: GraphBatch, edge_scale: Tensor | None = None, vectors: Tensor | None = None) -> Output:
         """Classify a batch. `edge_scale` scales what edges carry; `vectors` replaces the table of word vectors."""

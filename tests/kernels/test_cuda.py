@@ -63,6 +63,7 @@ ABLATIONS = {
     "neighbors only": {"combine": "identity"},
     "one round": {"steps": 1},
     "trained vectors": {"learn_vectors": True},
+    "words read, wide documents": {"read_words": True, "read_width": 32},
 }
 
 

@@ -56,7 +56,7 @@ def taken(monkeypatch):
 
         monkeypatch.setattr(kernels, name, recorded)
 
-    for name in ("message_round", "readout"):
+    for name in ("message_round", "pool"):
         record(name)
     return results
 

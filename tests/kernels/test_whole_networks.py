@@ -25,6 +25,7 @@ ABLATIONS = {
     "sums": {"renormalise": False},
     "neighbors only": {"combine": "identity"},
     "trained vectors": {"learn_vectors": True},
+    "words read, wide documents": {"read_words": True, "read_width": 32},
 }
 DRAWN = random.Random(0)
 TEXTS = ["", *(" ".join(DRAWN.choices("abcdefghijklmnop..", k=DRAWN.randint(1, 20))) for _ in range(48))]

@@ -185,6 +185,7 @@ class FusedWords:
         for table, row in zip(tables, rows, strict=True):
             table[-1] = row
         self._tables = dict(zip(_TABLES, tables, strict=False))
+        self._means = np.empty((n_words, vector_width), np.float32) if config.read_words else None
         self._known = np.zeros(n_words + 1, bool)
         self._known[-1] = True
 
@@ -204,12 +205,14 @@ class FusedWords:
         messages = self._first.message((rows[0] + self._master_sends) * _HALF) if self._has_messages else ()
         for table, row in zip(self._tables.values(), [*rows, *messages], strict=True):
             table[words] = row
+        if self._means is not None:
+            self._means[words] = vectors
         self._known[words] = True
 
     # ── Prediction ──
 
     def read(self, graphs: PackedGraphs, spare: Floats | None) -> tuple[Floats, Floats]:
-        """Return vectors (graphs, hidden) and attention (steps, nodes). `spare`: vectors of the new words."""
+        """Return vectors (graphs, document_width) and attention (steps, nodes). `spare`: vectors of the new words."""
         if spare is None:
             return self._read(graphs)
         with self._spare:  # one corpus at a time uses the spare rows
@@ -223,14 +226,17 @@ class FusedWords:
         self._look_up(graphs.words)
         arrays = {name: np.ascontiguousarray(getattr(graphs, name), kind) for name, kind in _GRAPHS.items()}
         starts, nodes, width = arrays["node_start"], len(graphs.words), config.hidden
-        read = np.empty((graphs.n_graphs, config.steps * width * (2 if config.master_node else 1)), np.float32)
+        columns = config.steps * width * (2 if config.master_node else 1)
+        more = 0 if self._means is None else self._means.shape[1]
+        read = np.empty((graphs.n_graphs, columns + more), np.float32)
         attention = np.empty((config.steps, nodes), np.float32)
         rows, edges = _capacity(starts, _ROWS), _capacity(arrays["edge_start"], _EDGES)
         flags = {"master": config.master_node, "mean": config.renormalise, "bounded": config.score_tanh}
         sizes = {"width": width, "n_steps": config.steps, "nodes": nodes, "rows": rows, "edges": edges}
+        sizes |= {"vector_width": more}
         args = native.pack(
             "inference", **arrays, **self._tables, steps=self._steps, attention=self._attention, read=read,
-            alpha=attention, master_row=self._master_row, relu=config.mlp_relu, **flags, **sizes,
+            alpha=attention, vectors=self._means, master_row=self._master_row, relu=config.mlp_relu, **flags, **sizes,
         )  # fmt: skip
 
         def run(part: tuple[int, int]) -> None:

@@ -26,7 +26,7 @@ class Answer:
     """Predictions: logits, document vectors and attention, in the order of the documents."""
 
     logits: Floats  # (n_documents, n_classes)
-    vectors: Floats  # (n_documents, hidden), the document vectors that the last layer classifies
+    vectors: Floats  # (n_documents, document_width), the document vectors that the last layer classifies
     word_attention: Floats | None  # (steps, n_nodes), sums to 1 over the words of a graph
     sentence_attention: Floats | None  # (steps or 1, n_graphs), sums to 1 over the sentences of a document
     member_logits: Floats | None = None  # (members, n_documents, n_classes), of an ensemble
@@ -176,11 +176,14 @@ class Network:
         return Answer(self._linear("classes", vectors), vectors, attention, sentences)
 
     def _encode(self, level: str, h: Floats, graph: WordGraph | SentenceGraph, rounds: int) -> tuple[Floats, Floats]:
-        """H⁰ → vectors (n, hidden), attention (rounds, rows without masters)."""
-        states = [] if rounds else [h]
+        """H⁰ → vectors (n, document_width), attention (rounds, rows without masters)."""
+        states, mean = [] if rounds else [h], []
+        if level == "words" and self.config.read_words:
+            count = np.maximum(np.diff(graph.start), 1)[:, None]
+            mean = [(segment_sum(h[: len(graph.owner)], graph.start) / count).astype(np.float32)]
         for t in range(rounds):
             states.append(h := self._message_passing(f"{level}.rounds.{t}", h, graph))
-        return self._readout(f"{level}.readout", states, graph)
+        return self._readout(f"{level}.readout", states, graph, mean)
 
     def _message_passing(self, name: str, h: Floats, graph: WordGraph | SentenceGraph) -> Floats:
         """AGGREGATE (eq. 4) and COMBINE (eqs. 5, 6): (rows, width) → (rows, hidden)."""
@@ -201,8 +204,10 @@ class Network:
         candidate = np.tanh(of_message[:, 2 * d :] + self._linear(f"{name}.gate.from_reset", reset * h))
         return np.asarray(h + update * (candidate - h))
 
-    def _readout(self, name: str, states: list[Floats], graph: WordGraph | SentenceGraph) -> tuple[Floats, Floats]:
-        """READOUT (eqs. 7, 8) of every round."""
+    def _readout(
+        self, name: str, states: list[Floats], graph: WordGraph | SentenceGraph, mean: list[Floats]
+    ) -> tuple[Floats, Floats]:
+        """READOUT (eqs. 7, 8) of every round, and of the mean word vector."""
         parts, alphas = [], []
         for t, h in enumerate(states):
             words, masters = np.split(h, [len(graph.owner)])
@@ -212,7 +217,7 @@ class Network:
                 u, alpha = self._attention(f"{name}.attention.{t}", words, graph.start)
             parts += [u, masters] if graph.master and self.config.master_skip else [u]
             alphas.append(alpha)
-        read = self._norm(f"{name}.norm", np.concatenate(parts, axis=1))
+        read = self._norm(f"{name}.norm", np.concatenate([*parts, *mean], axis=1))
         return relu(self._linear(f"{name}.dense", read)), np.stack(alphas)
 
     def _attention(self, name: str, h: Floats, start: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from mpad.dropout import Dropout
 from mpad.graph.batch import GraphBatch
 from mpad.kernels import cuda
-from mpad.kernels.cpu import WordRows, message_round, readout
+from mpad.kernels.cpu import WordRows, mean_of_words, message_round, pool
 from mpad.kernels.static_batch import StaticBatch
-from mpad.model import MPAD, Graph, MessagePassing, Readout
+from mpad.model import MPAD, Graph, MeanOfWords, MessagePassing, Readout, WordGraph
 from mpad.network import Output
 
 N = TypeVar("N", bound=nn.Module)
@@ -85,13 +85,23 @@ class FastMessagePassing(MessagePassing):
         return super().forward(h.dense() if isinstance(h, WordRows) else h, graph)
 
 
-class FastReadout(Readout):
-    """The readout in C."""
+class FastMeanOfWords(MeanOfWords):
+    """The mean of word vectors that are looked up once per distinct word."""
 
-    def forward(self, states: list[Tensor], graph: Graph) -> tuple[Tensor, Tensor]:
-        """H¹ … H^T → vectors, attention."""
-        result = readout(self, states, graph)
-        return super().forward(states, graph) if result is NotImplemented else result
+    def forward(self, h: Tensor | WordRows, graph: Graph) -> Tensor:
+        """H⁰ → means."""
+        if isinstance(h, WordRows) and isinstance(graph, WordGraph):
+            return mean_of_words(h, graph)
+        return super().forward(h.dense() if isinstance(h, WordRows) else h, graph)
+
+
+class FastReadout(Readout):
+    """The readout, its attention in C."""
+
+    def pool(self, states: list[Tensor], graph: Graph) -> tuple[Tensor, Tensor]:
+        """H¹ … H^T → their parts of the readout, attention."""
+        result = pool(self, states, graph)
+        return super().pool(states, graph) if result is NotImplemented else result
 
 
 class FastDropout(Dropout):
@@ -109,6 +119,7 @@ class FastDropout(Dropout):
 _FAST: dict[type[nn.Module], type[nn.Module]] = {
     MPAD: FastMPAD,
     MessagePassing: FastMessagePassing,
+    MeanOfWords: FastMeanOfWords,
     Readout: FastReadout,
     Dropout: FastDropout,
 }

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import Structure
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from threading import local
 from typing import Any
@@ -180,15 +180,16 @@ class WordRows:
 
     def linear(self, *weights: Tensor) -> tuple[Tensor, ...]:
         """Return H⁰ Wᵀ for one or two weights of the same height: (rows, out) each."""
-        mapped: tuple[Tensor, ...] = _Mapped.apply(*self._distinct(), *weights)  # type: ignore[no-untyped-call]
+        mapped: tuple[Tensor, ...] = _Mapped.apply(*self.distinct, *weights)  # type: ignore[no-untyped-call]
         return mapped
 
     def dense(self) -> Tensor:
         """Return H⁰ itself: (rows, vector_width)."""
-        rows, place = self._distinct()
+        rows, place = self.distinct
         return F.pad(rows, (0, 0, 0, 1))[place]
 
-    def _distinct(self) -> tuple[Tensor, Tensor]:
+    @cached_property
+    def distinct(self) -> tuple[Tensor, Tensor]:
         """Return the rows of distinct words, and the place of each row of H⁰ among them."""
         table = self.table.contiguous()
         words, place = distinct(self.words, self.masters, len(table))
@@ -410,81 +411,68 @@ def attention_weights(one: Any) -> tuple[Tensor | None, ...]:
     return *dense, one.align.weight, one.align.bias, one.context.weight
 
 
-def readout(module: Readout, states: list[Tensor], graph: Graph) -> Any:
-    """Read vectors and attention out of states; NotImplemented for what C does not support."""
-    norm, dense, skip = module.norm, module.dense, module.skip
-    size = graph.count if isinstance(graph, SentenceGraph) else graph.batch.size
+def mean_of_words(h: WordRows, graph: WordGraph) -> Tensor:
+    """Return the mean of each graph's word vectors: (graphs, vector_width)."""
+    rows, place = h.distinct
+    size = graph.batch.size
+    return F.embedding_bag(place[: len(h.words)], rows, size.cumsum(0) - size, mode="mean")
+
+
+def pool(module: Readout, states: list[Tensor], graph: Graph) -> Any:
+    """Pool the rows of each round; NotImplemented for what C does not support."""
+    skip, size = module.skip, graph.count if isinstance(graph, SentenceGraph) else graph.batch.size
     attention = list(module.attention)
-    learned = (
-        dense.weight,
-        dense.bias,
-        norm.weight,
-        norm.bias,
-        *(x for one in attention for x in attention_weights(one)),
-    )
-    rows, width = len(graph.owner) + (graph.n if skip else 0), dense.out_features
-    if any(x.shape != (rows, width) for x in states) or not takes(*states, *learned):
-        return NotImplemented
-    if not native.fits(width, dense.in_features):
-        return NotImplemented
-    # One group has no variance, and norms by running averages have no gradient in C.
-    if graph.n < 2 if module.training else wants_gradient(*states, *learned):
+    learned = [x for one in attention for x in attention_weights(one)]
+    rows, width = len(graph.owner) + (graph.n if skip else 0), states[0].shape[1]
+    if any(x.shape != (rows, width) for x in states) or not takes(*states, *learned) or not native.fits(width):
         return NotImplemented
     counts = {"n": len(states), "words": len(graph.owner), "groups": graph.n, "master": skip}
-    of = {"size": size.contiguous(), **counts, "bounded": attention[0].bounded}
-    return _Readout.apply(of, norm, *states, *learned)  # type: ignore[no-untyped-call]
+    of = {"size": size.contiguous(), **counts, "width": width, "bounded": attention[0].bounded}
+    return _Pool.apply(of, *states, *learned)  # type: ignore[no-untyped-call]
 
 
-class _Readout(torch.autograd.Function):
+class _Pool(torch.autograd.Function):
     """States of every round → vectors, attention. `of` has the fields of the C structure that are not tensors."""
 
     @staticmethod
-    def forward(ctx: Any, of: dict[str, Any], norm: BatchNorm, *given: Tensor) -> tuple[Tensor, Tensor]:
-        n, words, groups = of["n"], of["words"], of["groups"]
+    def forward(ctx: Any, of: dict[str, Any], *given: Tensor) -> tuple[Tensor, Tensor]:
+        n, words, groups, width = of["n"], of["words"], of["groups"], of["width"]
         states, weights = [by_rows(h) for h in given[:n]], contiguous(*given[n:])
-        width = states[0].shape[1]
-        every = n * width * (1 + of["master"])
-        saved = allocate(2 * every * (1 + groups) + n * (words * (width + 1) + 2 * groups * width))
+        saved = allocate(n * (words * (width + 1) + 2 * groups * width))
+        out, alpha = allocate(groups, n * width * (1 + of["master"])), torch.empty(n, words, dtype=torch.float32)
         columns = max(-(-width // native.PANEL) * native.PANEL, 2 * torch.get_num_threads())
-        out, alpha = allocate(groups, width), torch.empty(n, words, dtype=torch.float32)
-        ctx.of = of | {"width": width, "momentum": norm.momentum or 0.0, "eps": norm.eps, "by_batch": norm.training}
-        ctx.norm = norm
-        fields = _readout_fields(ctx, states, [None] * n, weights, alpha)
-        call("readout", "readout", **fields, saved=saved, out=out, scratch=scratch(columns * max(every, 2 * width)))
-        ctx.save_for_backward(saved, out, alpha, *states, *weights)
+        ctx.of = of
+        fields = _pool_fields(of, states, [None] * n, weights, alpha)
+        call("readout", "readout", **fields, saved=saved, out=out, scratch=scratch(columns * 2 * width))
+        ctx.save_for_backward(saved, alpha, *states, *weights)
         ctx.mark_non_differentiable(alpha)
         return out, alpha
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        n, (saved, out, alpha, *rest), g = ctx.of["n"], ctx.saved_tensors, by_rows(gradients[0])
-        states, weights = rest[:n], rest[n:]
-        (groups, width), every = out.shape, weights[0].shape[1]
-        need = torch.get_num_threads() * width * (max(every, width) + 2 + native.BLOCK)
+        n, groups, width, (saved, alpha, *rest) = ctx.of["n"], ctx.of["groups"], ctx.of["width"], ctx.saved_tensors
+        states, weights, g = rest[:n], rest[n:], by_rows(gradients[0])
         sizes = [0 if w is None else w.numel() for w in weights]
-        grads, memory = allocate(sum(sizes)), scratch(groups * (2 * every + width) + need)
+        need = torch.get_num_threads() * width * (width + 2 + native.BLOCK)
+        grads, memory = allocate(sum(sizes)), scratch(groups * width + need)
         d_states = [allocate(h.shape[0], width) for h in states]
-        fields = _readout_fields(ctx, states, d_states, weights, alpha)
-        call(
-            "readout_back", "readout", **fields, g=g, g_row=g.stride(0), out=out, saved=saved, grads=grads,
-            scratch=memory,
-        )  # fmt: skip
+        fields = _pool_fields(ctx.of, states, d_states, weights, alpha)
+        call("readout_back", "readout", **fields, g=g, g_row=g.stride(0), saved=saved, grads=grads, scratch=memory)
         d_weights = zip(weights, grads.split(sizes), strict=True)
-        return None, None, *d_states, *(None if w is None else d.view(w.shape) for w, d in d_weights)
+        return None, *d_states, *(None if w is None else d.view(w.shape) for w, d in d_weights)
 
 
-def _readout_fields(
-    ctx: Any,
+def _pool_fields(
+    of: dict[str, Any],
     states: Sequence[Tensor],
     d_states: Sequence[Tensor | None],
     weights: Sequence[Tensor | None],
     alpha: Tensor,
 ) -> dict[str, Any]:
-    """Return the fields that the readout and its backward share."""
-    dense, bias, _, _, *rest = weights
+    """Return the fields that pooling and its backward share."""
     rounds = (native.structures["readout_round"] * len(states))()
     for t, (h, d_h) in enumerate(zip(states, d_states, strict=True)):
-        maps = dict(zip(_ATTENTION, rest[t * len(_ATTENTION) :], strict=False))
+        maps = dict(zip(_ATTENTION, weights[t * len(_ATTENTION) :], strict=False))
         rounds[t] = native.pack("readout_round", h=h, **maps, alpha=alpha[t], d_h=d_h, h_row=h.stride(0))
-    return {**ctx.of, "norm": batch_norm(ctx.norm), "dense": dense, "dense_b": bias, "rounds": rounds}
+    return {**of, "rounds": rounds}

@@ -15,7 +15,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-LANES, _WIDEST, _VERSION = 16, 256, 20  # as in kernels.c
+LANES, _WIDEST, _VERSION = 16, 256, 21  # as in kernels.c
 STRIP, BLOCK, PANEL = 24, 96, 64  # likewise: rows, rows, columns
 _NUMBERS = {int, bool, float}
 _KINDS = {"long": ctypes.c_long, "unsigned long": ctypes.c_ulong, "int": ctypes.c_int, "float": ctypes.c_float}

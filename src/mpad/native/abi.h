@@ -11,14 +11,14 @@ struct inference_attention { /* maps: `w_t` of `struct attention`; dense_b is NU
     const float *maps, *align_b, *context, *dense_b;
 };
 
-struct inference { /* tables have one row per word; the last row is the master node's. message_* may be NULL */
+struct inference { /* tables have one row per word; the last row is the master node's. message_* and vectors may be NULL */
     const long *node_start, *edge_start;
     const int *words, *source, *target;
-    const float *weight, *sent, *states, *state_gates, *message_gates, *message_candidate;
+    const float *weight, *sent, *states, *state_gates, *message_gates, *message_candidate, *vectors;
     const struct inference_step *steps;
     const struct inference_attention *attention;
     float *read, *alpha, *scratch;
-    long n_steps, width, master_row, master, mean, relu, bounded, nodes;
+    long n_steps, width, vector_width, master_row, master, mean, relu, bounded, nodes;
     long rows, edges; /* of one chunk, at most; `scratch` has rows * (7 * width + 6) + 5 * edges numbers */
 };
 
@@ -88,12 +88,10 @@ struct readout_round { /* `dense` may be NULL */
     long h_row;
 };
 
-struct readout { /* `master`: each group has a master row after all words. g, grads: of the backward */
+struct readout { /* `master`: each group has a master row after all words. g, grads: of the backward; out: rounds concatenated */
     const long *size;
     const struct readout_round *rounds;
-    struct batch_norm norm;
-    const float *dense, *dense_b, *g;
+    const float *g;
     float *grads, *saved, *out, *scratch;
-    long g_row, n, words, master, groups, width, bounded, by_batch;
-    float momentum, eps;
+    long g_row, n, words, master, groups, width, bounded;
 };

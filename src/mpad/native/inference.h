@@ -103,13 +103,28 @@ static void NAME(next_round)(const struct inference *args, const struct inferenc
                                   args->relu}, 0, rows);
 }
 
-/* Graphs begin .. end - 1: the output of each round's readout, concatenated, and its attention. */
+/* The mean vector of each graph's words: `vector_width` numbers at `to`, one graph every `all`. */
+static void NAME(mean_vectors)(const struct inference *args, long begin, long end, float *to, long all) {
+    for (long group = begin; group < end; group++, to += all) {
+        const long from = args->node_start[group], n = args->node_start[group + 1] - from, width = args->vector_width;
+        const float share = 1.0f / (float)(n ? n : 1);
+        for (long j = 0; j < width; j++) to[j] = 0;
+        for (long word = 0; word < n; word++) {
+            const float *vector = args->vectors + args->words[from + word] * width;
+            for (long j = 0; j < width; j++) to[j] += vector[j];
+        }
+        for (long j = 0; j < width; j++) to[j] *= share;
+    }
+}
+
+/* Graphs begin .. end - 1: the output of each round's readout and the mean word vector, concatenated; and attention. */
 static void NAME(infer)(const struct inference *args, long begin, long end) {
     const long d = args->width, at = args->node_start[begin], words = args->node_start[end] - at, groups = end - begin;
-    const long rows = args->master ? words + groups : words, each = args->master ? 2 * d : d, all = args->n_steps * each;
+    const long rows = args->master ? words + groups : words, each = args->master ? 2 * d : d, all = args->n_steps * each + args->vector_width;
     float *h = args->scratch, *pooled = h + rows * d, *mapped = pooled + groups * d, *workspace = mapped + groups * d;
     long *message = (long *)(workspace + 4 * rows * d);
     const struct graph graph = NAME(chunk_graph)(args, begin, end, (float *)(message + rows));
+    if (args->vectors) NAME(mean_vectors)(args, begin, end, args->read + begin * all + args->n_steps * each, all);
     for (long t = 0; t < args->n_steps; t++) {
         const struct inference_attention *attention = args->attention + t;
         float *alpha = args->alpha + t * args->nodes + at, *to = args->read + begin * all + t * each;

@@ -13,7 +13,7 @@
 
 enum { PLAIN, RELU, TANH };
 enum { WORDS, CLIQUE, PATH };
-#define VERSION 20 /* of the interface: Python does not load a library of another version */
+#define VERSION 21 /* of the interface: Python does not load a library of another version */
 #define WIDEST 256         /* columns */
 #define STRIP 24           /* rows that layers pass to each other: they stay in the first-level cache */
 #define BLOCK 96           /* rows per partial sum: a multiple of STRIP, less than DEPTH */

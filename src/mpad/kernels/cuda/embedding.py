@@ -42,7 +42,7 @@ class DropoutState(NamedTuple):
 
 
 class WordRows(NamedTuple):
-    """H⁰ of a static batch, which only the first round's linear maps see."""
+    """H⁰ of a static batch, which is computed where it is mapped."""
 
     table: Tensor  # ([models,] n_words, vector_width)
     words: Tensor  # (nodes of the corpus,) int32, row of each node
@@ -50,10 +50,14 @@ class WordRows(NamedTuple):
     masters: int  # zero rows that follow, one per master node of a model
     dropout: DropoutState
 
+    def dense(self) -> Tensor:
+        """Return H⁰ itself: (models, words + masters, vector_width)."""
+        rows: Tensor = _Embedding.apply(self.table, self)
+        return rows
+
     def linear(self, *weights: Tensor) -> tuple[Tensor, ...]:
         """H⁰ Wᵀ for each weight, by one product: (models, words + masters, out) each."""
-        rows = _Embedding.apply(self.table, self)
-        mapped = linear(rows, weights[0] if len(weights) == 1 else torch.cat(weights, dim=-2))
+        mapped = linear(self.dense(), weights[0] if len(weights) == 1 else torch.cat(weights, dim=-2))
         parts: tuple[Tensor, ...] = mapped.split([weight.shape[-2] for weight in weights], dim=-1)
         return parts
 

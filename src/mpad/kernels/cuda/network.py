@@ -65,10 +65,14 @@ def forward(network: MPAD, batch: StaticBatch) -> Output:
 
 def _encode(encoder: GraphEncoder, h: Tensor | WordRows, level: _Level) -> tuple[Tensor, Tensor]:
     states = [h] if isinstance(h, Tensor) and not encoder.rounds else []
+    mean = None
+    if encoder.mean is not None:
+        assert isinstance(h, WordRows) and isinstance(level.graph, StaticWordGraph)
+        mean = _mean_of_words(h, level)
     for module in encoder.rounds:
         assert isinstance(module, MessagePassing)
         states.append(h := _round(module, h, level))
-    return _readout(encoder.readout, states, level)
+    return _readout(encoder.readout, states, level, mean)
 
 
 def _round(module: MessagePassing, h: Tensor | WordRows, level: _Level) -> Tensor:
@@ -77,6 +81,8 @@ def _round(module: MessagePassing, h: Tensor | WordRows, level: _Level) -> Tenso
     state: Tensor | None
     if isinstance(h, Tensor):
         state, x = h, None
+        if module.project is not None:  # sentences whose vectors are wider or narrower than the states
+            x, state = linear(h, first.weight), linear(h, module.project.weight)
     elif module.project is not None:
         x, state = h.linear(first.weight, module.project.weight)
     else:
@@ -124,7 +130,15 @@ def _by_running_averages(x: Tensor, norm: BatchNorm) -> Tensor:
     return torch.addcmul((norm.bias - norm.running_mean * scale).unsqueeze(-2), x, scale.unsqueeze(-2))
 
 
-def _readout(module: Readout, states: list[Tensor], level: _Level) -> tuple[Tensor, Tensor]:
+def _mean_of_words(h: WordRows, level: _Level) -> Tensor:
+    """Return the mean of each graph's word vectors: (models, graphs, width)."""
+    rows, n = h.dense(), level.owner.shape[1]
+    total = rows.new_zeros(len(rows), level.base.shape[1], rows.shape[2])
+    place = level.owner.long()[..., None].expand(-1, -1, rows.shape[2])
+    return total.scatter_add(1, place, rows[:, :n]) / level.size.clamp(min=1)[..., None]
+
+
+def _readout(module: Readout, states: list[Tensor], level: _Level, mean: Tensor | None) -> tuple[Tensor, Tensor]:
     n, parts, alphas = level.owner.shape[1], [], []
     for own, h in zip(module.attention, states, strict=True):
         assert isinstance(own, Attention)
@@ -139,7 +153,7 @@ def _readout(module: Readout, states: list[Tensor], level: _Level) -> tuple[Tens
         if module.skip:
             parts.append(masters)
         alphas.append(alpha.view(len(h), -1)[:, :n].flatten())
-    joined = torch.cat(parts, dim=-1)
+    joined = torch.cat(parts if mean is None else [*parts, mean], dim=-1)
     if module.norm.training:
         normal = batch_norm(joined, None, module.norm, level.mask, relu=False)
     else:
