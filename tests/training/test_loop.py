@@ -5,8 +5,9 @@ import torch
 from mpad import MPADClassifier
 from mpad.config import TrainingConfig
 from mpad.errors import InputError, NotFinite
-from mpad.training.engine import Engine, weighted_loss
+from mpad.training.engine import Engine
 from mpad.training.loop import shuffled_batches
+from mpad.training.task import CLASSIFY
 
 
 def quick(**options):
@@ -94,7 +95,7 @@ def test_batches_are_reshuffled_and_never_of_one():
 
 def test_weights_in_the_loss():
     logits, targets = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
-    alone = weighted_loss(logits, targets, torch.tensor([0.0, 2.0, 0.0, 0.0]))
+    alone = CLASSIFY.mean(logits, targets, torch.tensor([0.0, 2.0, 0.0, 0.0]))
     assert torch.isclose(alone, torch.nn.functional.cross_entropy(logits[1:2], targets[1:2]))
 
 
@@ -121,4 +122,4 @@ def test_bad_settings(options):
 def test_on_a_gpu_as_on_a_cpu(fruit_corpus):
     texts, labels = fruit_corpus
     classifier = quick(max_epochs=30, patience=None, device="cuda").fit(texts, labels)
-    assert classifier.model_.device.type == "cuda" and classifier.score(texts, labels) > 0.9
+    assert classifier.model_.network.device.type == "cuda" and classifier.score(texts, labels) > 0.9

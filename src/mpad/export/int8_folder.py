@@ -5,10 +5,6 @@ A row is stored as numbers from −127 to 127 and a scale, in a quarter or half 
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mpad.errors import InputError
 from mpad.storage.model_folder import (
@@ -18,6 +14,7 @@ from mpad.storage.model_folder import (
     ModelFiles,
     new_folder,
     open_model,
+    quantize,
     read_network,
     write_json,
     write_tensors,
@@ -25,7 +22,6 @@ from mpad.storage.model_folder import (
 from mpad.storage.model_formats import FORMAT
 
 _NARROWEST = 8  # columns; in narrower tables scales take more space than is saved
-_LARGEST = 127
 
 
 def export_int8(folder: str | Path, out: str | Path) -> list[str]:
@@ -64,12 +60,3 @@ def export_int8(folder: str | Path, out: str | Path) -> list[str]:
         return tables
 
     return open_model(folder, read)
-
-
-def quantize(table: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[Any]]:
-    """Return the 8-bit numbers of a table, and a scale per row, of the type of the table."""
-    exact = table.astype(np.float32)
-    scales = (np.abs(exact).max(axis=1, initial=0) / _LARGEST).astype(table.dtype)
-    divisor = np.maximum(scales.astype(np.float32), np.finfo(np.float32).tiny)  # any divisor serves a row of zeros
-    numbers = np.rint(exact / divisor[:, None]).clip(-_LARGEST, _LARGEST)
-    return numbers.astype(np.int8), scales

@@ -44,6 +44,7 @@ _FIRST = frozenset({CONFIG, VOCABULARY, WEIGHTS})  # the files of a folder of fo
 VECTORS = "vectors"  # name of the tensor that holds the word vectors
 _LARGEST = 64 << 20  # bytes of a file that is read into memory
 TABLES = [VECTORS, PREFIX + "potential"]  # tensors that may be stored in 8 bits, with a scale per row
+_LARGEST_BYTE = 127
 SCALES = ".scales"  # suffix of the name of a table's scales
 Value = TypeVar("Value")
 
@@ -288,6 +289,15 @@ class ModelFolder:
             raise self.files.damaged(WEIGHTS, str(error)) from None
 
 
+def quantize(table: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[Any]]:
+    """Return the 8-bit numbers of a table, and a scale per row, of the type of the table."""
+    exact = table.astype(np.float32)
+    scales = (np.abs(exact).max(axis=1, initial=0) / _LARGEST_BYTE).astype(table.dtype)
+    divisor = np.maximum(scales.astype(np.float32), np.finfo(np.float32).tiny)  # any divisor serves a row of zeros
+    numbers = np.rint(exact / divisor[:, None]).clip(-_LARGEST_BYTE, _LARGEST_BYTE)
+    return numbers.astype(np.int8), scales
+
+
 def dequantize(numbers: NDArray[np.int8], scales: NDArray[Any]) -> NDArray[Any]:
     """Return an 8-bit table as floats, of the type of its scales: x ≈ scale · n."""
     with np.errstate(over="ignore"):  # the caller checks that the result is finite
@@ -355,7 +365,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise MissingModelFile(f"{folder}: no such folder; expected one that save() or 'mpad fit --out' wrote")
     path = folder / CONFIG
     config = read_json(read_small(path), lambda reason: DamagedModel(f"{path}: not valid JSON: {reason}"))
-    if not isinstance(config, dict) or type(config.get("format")) is not int or not {"mpad", "labels"} <= set(config):
+    if not isinstance(config, dict) or type(config.get("format")) is not int or "mpad" not in config:
         raise DamagedModel(f"{path}: expected an object with a format version; this is no mpad model")
     if config["format"] > FORMAT:
         raise FutureFormat(

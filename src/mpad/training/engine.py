@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from mpad import kernels
 from mpad.dropout import Dropout, DropoutCounter, set_dropout_counter
@@ -34,31 +33,7 @@ from mpad.training.batches import (
     table,
 )
 from mpad.training.processes import ALONE, Processes
-from mpad.training.task import Batches, Examples, Result, Task
-
-
-def document_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the cross-entropy of each document (…, documents): softmax for class numbers, sigmoids for indicators."""
-    if targets.ndim == logits.ndim:
-        return functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(-1)
-    losses = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
-    return losses.view(targets.shape)
-
-
-def weighted_loss(logits: Tensor, targets: Tensor, weights: Tensor, total: Tensor | None = None) -> Tensor:
-    """Return the weighted mean of the documents' losses: (), or (models,).
-
-    `total` is the sum of all weights, where these documents are a share of a batch that several processes see.
-    """
-    total = (weights.sum(-1) if total is None else total).clamp(min=torch.finfo(weights.dtype).tiny)
-    return (document_losses(logits, targets) * weights).sum(-1) / total
-
-
-def rightness(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return 1 for a correct document, or the share of correct decisions if multi-label: (…, documents)."""
-    if targets.ndim == logits.ndim:
-        return ((logits > 0) == (targets > 0.5)).float().mean(-1)
-    return (logits.argmax(-1) == targets).float()
+from mpad.training.task import CLASSIFY, Batches, Examples, Result, Task
 
 
 class HeldOut:
@@ -99,7 +74,7 @@ class Engine:
         processes: Processes = ALONE,
     ) -> None:
         self._processes = processes
-        self._device = tasks[0].examples.documents.device
+        self._device, self._objective = tasks[0].examples.documents.device, tasks[0].objective
         self.stacked = isinstance(source, StaticGraphBatches)
         self._source = source
         captured = source is not None and self._device.type == "cuda"
@@ -110,7 +85,15 @@ class Engine:
         trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         self._trained = trained
         rates = [task.config.learning_rate for task in tasks]
-        self._adam = Adam(trained, rates, self._counter.steps, tasks[0].config.weight_decay, _matrices(self.network))
+        self._adam = Adam(
+            trained,
+            rates,
+            self._counter.steps,
+            tasks[0].config.weight_decay,
+            _matrices(self.network),
+            _pretrained(self.network),
+            tasks[0].config.pretrained_rate,
+        )
         self._accumulators = None
         if self._device.type == "cuda":
             from mpad.kernels.cuda import Accumulators
@@ -233,7 +216,7 @@ class Engine:
             self._counter.advance(active)
             self._adam.zero_grad()
             output = self.network(batch)
-            losses = weighted_loss(self._by_model(output.logits), targets, weights, whole)
+            losses = self._objective.mean(self._by_model(output.logits), targets, weights, whole)
             loss = losses.sum()  # each model's loss moves its own weights alone
             (loss if output.extra is None else loss + output.extra).backward()
             self._processes.sum_gradients(self._trained)
@@ -245,7 +228,8 @@ class Engine:
         batch, documents = held.source.batch(given, shape)
         targets, weights, real = held.targets.look_up(documents)
         logits = self._by_model(self.network(batch).logits)
-        each = document_losses(logits, targets) * weights, weights, rightness(logits, targets) * real
+        losses, scores = self._objective.losses(logits, targets), self._objective.scores(logits, targets)
+        each = losses * weights, weights, scores * real
         held.sums += torch.stack(each).sum(-1)
 
     def _by_model(self, logits: Tensor) -> Tensor:
@@ -316,6 +300,11 @@ def _matrices(network: Network) -> list[nn.Parameter]:
     return [module.weight for module in linear if isinstance(module.weight, nn.Parameter)]
 
 
+def _pretrained(network: Network) -> list[nn.Parameter]:
+    """Return all weights except the last layer's, which never start from those of an encoder."""
+    return [parameter for name, parameter in network.named_parameters() if not name.startswith("classes.")]
+
+
 def _fixed_shapes(corpus: object, network: Network) -> bool:
     return isinstance(corpus, WordTensors) or (isinstance(corpus, CorpusTensors) and not network.by_sentence)
 
@@ -332,8 +321,8 @@ def _within(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 def evaluate(network: Network, examples: Examples) -> tuple[float, float]:
     """Return loss and accuracy; for multi-label data, accuracy is the share of correct single decisions."""
     logits = torch.cat([network(batch).logits for batch in in_batches(examples.corpus, examples.documents)])
-    loss = weighted_loss(logits, examples.targets, examples.weights)
-    return float(loss), float(rightness(logits, examples.targets).mean())
+    loss = CLASSIFY.mean(logits, examples.targets, examples.weights)
+    return float(loss), float(CLASSIFY.scores(logits, examples.targets).mean())
 
 
 # ── Recorded steps ──

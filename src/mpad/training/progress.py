@@ -65,11 +65,13 @@ def with_bar(items: Iterable[Item], name: str, total: int, shown: bool) -> Itera
 
 
 @contextmanager
-def epoch_bar(networks: int = 1, show_accuracy: bool = True, mark_best: bool = True) -> Iterator[Sink]:
+def epoch_bar(
+    networks: int = 1, show_accuracy: bool = True, mark_best: bool = True, measure: str = "accuracy"
+) -> Iterator[Sink]:
     """Show a bar while networks train, on a terminal and in notebooks; elsewhere a line per epoch.
 
     Without `show_accuracy` lines have the loss only: the accuracy of a network that is one part of a model is not the
-    model's. `mark_best` marks epochs that are better than all before, if the best one is kept.
+    model's; `measure` is its name. `mark_best` marks epochs that are better than all before, if the best one is kept.
     """
     from rich.console import Console  # here: predicting does not need it
     from rich.progress import Progress
@@ -80,7 +82,7 @@ def epoch_bar(networks: int = 1, show_accuracy: bool = True, mark_best: bool = T
     def describe(report: EpochReport) -> str:
         if not show_accuracy:
             return f"loss {report.train_loss:.4f}"
-        return f"loss {report.train_loss:.4f}  held-out accuracy {report.validation_accuracy:.4f}"
+        return f"loss {report.train_loss:.4f}  held-out {measure} {report.validation_accuracy:.4f}"
 
     if not console.is_terminal and not console.is_jupyter:
 

@@ -17,7 +17,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from multiprocessing import get_context
@@ -468,6 +468,15 @@ class ShardedCorpus:
             return np.zeros(0, np.int64)
         trained = np.flatnonzero(~np.concatenate([self.held(number) for number in group]))
         return np.random.default_rng([self.seed, _ORDER, epoch % 2**32, turn, lane]).permutation(trained)
+
+
+def read_ahead(windows: Iterator[Window]) -> Iterator[Window]:
+    """Read the next window while the caller trains on this one."""
+    with ThreadPoolExecutor(1) as reader:
+        following = reader.submit(next, windows, None)
+        while (window := following.result()) is not None:
+            following = reader.submit(next, windows, None)
+            yield window
 
 
 def _uniform(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from mpad.config import TrainingConfig
 from mpad.data.equal_texts import one_per_group
@@ -44,6 +45,34 @@ def make_examples(
     return Examples(corpus, tensor(documents), tensor(targets[documents]), tensor(weights[documents]))
 
 
+class Objective:
+    """What a network is trained for, and how good its output is: by default, classes or labels."""
+
+    def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the cross-entropy of each document (…, documents): softmax for class numbers, sigmoids for labels."""
+        if targets.ndim == logits.ndim:
+            return functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(-1)
+        losses = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
+        return losses.view(targets.shape)
+
+    def scores(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return 1 for a correct document, or the share of correct decisions if multi-label: (…, documents)."""
+        if targets.ndim == logits.ndim:
+            return ((logits > 0) == (targets > 0.5)).float().mean(-1)
+        return (logits.argmax(-1) == targets).float()
+
+    def mean(self, logits: Tensor, targets: Tensor, weights: Tensor, total: Tensor | None = None) -> Tensor:
+        """Return the weighted mean of the documents' losses: (), or (models,).
+
+        `total` is the sum of all weights, where these documents are a share of a batch that several processes see.
+        """
+        total = (weights.sum(-1) if total is None else total).clamp(min=torch.finfo(weights.dtype).tiny)
+        return (self.losses(logits, targets) * weights).sum(-1) / total
+
+
+CLASSIFY = Objective()
+
+
 @dataclass(frozen=True)
 class Task:
     """One model to train. Nothing is ever chosen by the `watched` examples; their accuracy is only reported."""
@@ -53,6 +82,7 @@ class Task:
     validation: Examples | None
     config: TrainingConfig
     watched: Examples | None = None
+    objective: Objective = CLASSIFY
 
 
 Batches = Sequence[NDArray[np.int64]]  # of one model's epoch: rows of its examples
