@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mpad.estimator.classifier import MPADClassifier, TextClassifier
     from mpad.paper.baselines.base import PlainClassifier
 
-_NETWORK = "variant preset features steps hidden window directed members"
+_NETWORK = "variant preset encoder features steps hidden window directed members"
 _TRAINING = "tokenizer max_epochs patience batch_size learning_rate dropout"  # of baselines, too
 
 

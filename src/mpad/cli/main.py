@@ -14,7 +14,9 @@ from mpad._version import __version__
 from mpad.errors import DataWarning, MPADError
 from mpad.text.printable import printable
 
-_COMMANDS = "demo fit tune predict evaluate report explain info export compare reproduce serve data".split()
+_COMMANDS = (
+    "demo fit tune pretrain predict evaluate report explain embed info export compare reproduce serve data".split()
+)
 
 
 class _LazyGroup(TyperGroup):

@@ -26,12 +26,25 @@ from sklearn.utils.validation import check_is_fitted
 from torch.overrides import TorchFunctionMode
 
 from mpad._version import __version__
-from mpad.config import DEFAULT_PRESET, MOST_MEMBERS, MPADConfig, TrainingConfig, Variant, find_preset
+from mpad.config import (
+    DEFAULT_PRESET,
+    FEW_LABELS,
+    FINE_TUNING,
+    FINE_TUNING_DROPOUT,
+    MOST_MEMBERS,
+    MPADConfig,
+    TrainingConfig,
+    Variant,
+    find_preset,
+)
 from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_examples, as_labels, as_seed, as_texts, as_validation, as_weights, label_names
 from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
 from mpad.data.labels import Labels, fit_thresholds, learn_labels
 from mpad.data.streams import Columns
+from mpad.encoder.encoder import AUTO as AUTO_ENCODER
+from mpad.encoder.encoder import Encoder
+from mpad.encoder.start import choose_encoder, document_vectors, fit_last_layer, set_last_layer, start_from
 from mpad.ensemble import Ensemble, scale_logits
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
@@ -41,6 +54,7 @@ from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.export.hub import fetch, upload
 from mpad.graph.build import GraphConfig
 from mpad.inference.pipeline import Pipeline
+from mpad.linear.few import FewLabels, fit_few_labels
 from mpad.linear.fit import HeldOutFit, LinearData, fit_all, fit_linear_part, fit_temperature
 from mpad.model import MPAD
 from mpad.network import Corpus, Network, find_device, to_device
@@ -82,6 +96,7 @@ class TextClassifier(_Estimator, ABC):
     held_out_: HeldOutScores | None  # None: nothing was held out, or the model was loaded
     summary_: TrainingSummary | None
     known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
+    encoder_: Encoder | None = None  # the pretrained network that training started from
     model_: Pipeline
     history_: list[EpochReport]
     trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were trained on
@@ -175,6 +190,9 @@ class TextClassifier(_Estimator, ABC):
         model, packed = untrained_model(self, read.texts, read.labels, seed, len(read.split.training))
         corpus = to_device(packed, find_device(self.device))
         data = TrainingData(packed, corpus, read.targets, read.weights, read.groups)
+        if self._has_few_labels(len(read.split.training)):
+            self._fit_few_labels(read, model, data, seed, refit)
+            return
         tasks = make_tasks(self, model, data, read.split, seed, first=model.network)
         if checkpoint is not None:
             checkpoint.belong_to(checkpoint_key(self._json_params(), model, data, tasks[0]), seed)
@@ -193,22 +211,32 @@ class TextClassifier(_Estimator, ABC):
             whole = self._refit(model, fitted, data, everything, seed)
         self._remember(whole, fitted, histories)
         self.interrupted_ = interrupted
-        self._score(read, tasks, logits, histories, refit)
+        splits = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
+        self._score(read, splits, logits, histories, refit)
+
+    def _has_few_labels(self, n_documents: int) -> bool:
+        """Return whether to fit one regression on all documents, and leave the network as its encoder is."""
+        return False
+
+    def _fit_few_labels(self, read: "FitInput", model: Pipeline, data: "TrainingData", seed: int, refit: bool) -> None:
+        """Fit a regression next to the encoder, scored by cross-validation, or on the user's validation documents."""
+        raise NotImplementedError
 
     def _score(
         self,
         read: "FitInput",
-        tasks: Sequence[Task],
+        splits: Sequence[tuple[Rows, Rows]],
         logits: NDArray[np.floating],
         histories: Sequence[History],
         refit: bool,
     ) -> None:
-        """Compare the model with the baseline on held-out documents; remember the training in numbers."""
-        splits = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
+        """Compare the model with the baseline on documents that it was not trained on; remember the training."""
         scored = np.unique(np.concatenate([tested for _, tested in splits]))
         truth, groups = read.targets[scored], read.groups[scored]
         baseline = baseline_predictions(read.texts, read.targets, splits, scored) if len(scored) else None
         self.held_out_ = score_held_out(self.labels_, logits, truth, baseline, groups)
+        if self.held_out_ is not None and read.split.held_out is None and len(scored) == len(read.texts):
+            self.held_out_ = replace(self.held_out_, folds=len(splits))
         if baseline is not None:
             self.held_out_accuracy_[BASELINE] = float((baseline == truth).mean())
         given = read.split.training
@@ -296,7 +324,11 @@ class TextClassifier(_Estimator, ABC):
 
     @property
     def _learns_vectors(self) -> bool:
-        return self._transformer is None and not self._vector_sources
+        return self._transformer is None and self.encoder_ is None and not self._vector_sources
+
+    def _choose_encoder(self, words: Sequence[str], counts: NDArray[np.integer]) -> Encoder | None:
+        """Return the encoder to start from, given the words of the documents and how often each occurs."""
+        return None
 
     def _remember(self, model: Pipeline, fitted: HeldOutFit, histories: Sequence[History]) -> None:
         self.model_, history = model, histories[0]
@@ -527,6 +559,8 @@ def untrained_model(
     tokenizer = as_tokenizer(estimator.tokenizer, learned_from) if earlier is None else earlier.tokenizer
     vocabulary, corpus = learn_vocabulary(learned_from, tokenizer, estimator._by_sentence, estimator.min_count)
     warn_of_words(learned_from, corpus, tokenizer)
+    counts = np.bincount(corpus.ids, minlength=len(vocabulary))[: len(vocabulary)]
+    estimator.encoder_ = estimator._choose_encoder(vocabulary.words, counts)
     n_learned, others = len(vocabulary), texts[len(learned_from) :]
     if others and not estimator._learns_vectors:
         vocabulary = vocabulary.with_words(learn_vocabulary(others, tokenizer)[0].words)
@@ -547,7 +581,7 @@ def model_of_words(
 ) -> Pipeline:
     """Return an untrained model that knows these words, and those that its vectors add."""
     vectors = _word_vectors(estimator, texts, tokenizer, vocabulary, seed)
-    by_vectors = bool(estimator._vector_sources) and estimator._transformer is None
+    by_vectors = not estimator._learns_vectors and estimator._transformer is None
     estimator.known_words_ = (vectors.covered, len(vocabulary)) if by_vectors else None
     network = untrained_network(estimator, len(labels), len(vectors.rows), vectors.width, seed)
     rows = torch.from_numpy(vectors.rows)  # rounded as they will be saved: a loaded model gives the same answers
@@ -556,9 +590,12 @@ def model_of_words(
 
 
 def untrained_network(estimator: TextClassifier, n_classes: int, n_words: int, vector_width: int, seed: int) -> Network:
-    """Return a network with random weights and empty word vectors."""
+    """Return a network with random weights, or those of its encoder, and empty word vectors."""
     with _Seeded(seed):
-        return estimator._make_network(n_classes, n_words, vector_width)
+        network = estimator._make_network(n_classes, n_words, vector_width)
+    if estimator.encoder_ is not None:
+        start_from(network, estimator.encoder_)
+    return network
 
 
 def _word_vectors(
@@ -566,6 +603,8 @@ def _word_vectors(
 ) -> WordVectors:
     if estimator._transformer is not None:  # a node has features of its own
         return WordVectors(vocabulary, np.zeros((0, estimator._transformer.width), np.float32), covered=0)
+    if estimator.encoder_ is not None:
+        return estimator.encoder_.word_vectors(vocabulary, estimator.extra_words)
     sources, width = estimator._vector_sources, estimator.vector_size
     if not sources:
         return random_vectors(vocabulary, width, seed)
@@ -650,6 +689,8 @@ def make_tasks(
         watched = None if split.watched is None else make_examples(data.corpus, split.watched, data.targets)
         checked = make_examples(data.corpus, held, data.targets) if len(held) else None
         examples = make_examples(data.corpus, training, data.targets, data.weights)
+        if estimator.encoder_ is not None and earlier is None and isinstance(network, MPAD):
+            fit_last_layer(network, estimator.encoder_, examples)
         config = estimator._training_config(own, len(split.training))
         tasks.append(Task(network, examples, checked, config, watched))
     return tasks
@@ -840,8 +881,8 @@ class MPADClassifier(TextClassifier):
         Documents per training step; by default that of the preset.
     learning_rate : float or "auto", default="auto"
         Learning rate of Adam; by default that of the preset.
-    dropout : float, default=0.5
-        Share of activations that are dropped in training.
+    dropout : float or "auto", default="auto"
+        Share of activations that are dropped in training; by default 0.3 with an encoder, otherwise 0.5.
     validation_fraction : float, default=0.1
         Share of X that is held out from the network. The default preset weights network and linear part on these
         documents, calibrates the probabilities with them, and then trains the linear part on them too; it chooses no
@@ -888,8 +929,9 @@ class MPADClassifier(TextClassifier):
         variant: Variant = "mpad",
         *,
         preset: str = DEFAULT_PRESET,
-        steps: int = MPADConfig.steps,
-        hidden: int = MPADConfig.hidden,
+        encoder: str | Path | None = AUTO_ENCODER,
+        steps: int | Literal["auto"] = "auto",
+        hidden: int | Literal["auto"] = "auto",
         window: int = GraphConfig.window,
         directed: bool = True,
         weighting: Literal["count", "distance"] = "count",
@@ -909,7 +951,7 @@ class MPADClassifier(TextClassifier):
         patience: int | Literal["auto"] | None = "auto",
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float | Literal["auto"] = "auto",
-        dropout: float = MPADConfig.dropout,
+        dropout: float | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         device: str = "auto",
@@ -919,6 +961,7 @@ class MPADClassifier(TextClassifier):
     ) -> None:
         self.variant = variant
         self.preset = preset
+        self.encoder = encoder
         self.steps = steps
         self.hidden = hidden
         self.window = window
@@ -949,7 +992,10 @@ class MPADClassifier(TextClassifier):
         self.verbose = verbose
 
     def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
-        settings = find_preset(self.preset).training_on(n_documents)
+        preset = find_preset(self.preset)
+        if self.encoder_ is not None:
+            preset = replace(preset, training=preset.training | FINE_TUNING)
+        settings = preset.training_on(n_documents)
         for name in ("max_epochs", "patience", "batch_size", "learning_rate"):
             if getattr(self, name) != "auto":
                 settings[name] = getattr(self, name)
@@ -958,23 +1004,43 @@ class MPADClassifier(TextClassifier):
         return TrainingConfig(seed=seed, **settings)
 
     def _make_network(self, n_classes: int, n_words: int, vector_width: int) -> MPAD:
+        own = {name: value for name in ("steps", "hidden") if (value := getattr(self, name)) != "auto"}
         config = MPADConfig(
             n_classes=n_classes,
             vector_width=vector_width,
             n_words=n_words,
             variant=self.variant,
-            steps=self.steps,
-            hidden=self.hidden,
-            master_node=self.master_node,
-            master_skip=self.master_skip,
-            renormalise=self.renormalise,
-            combine=self.combine,
-            dropout=self.dropout,
+            dropout=self._dropout,
             learn_vectors=self._learns_vectors,
-            **find_preset(self.preset).network,
+            **(
+                own | self._ablations | find_preset(self.preset).network
+                if self.encoder_ is None
+                else self.encoder_.sizes
+            ),
         )
         check_memory(sum(map(prod, config.tensor_shapes().values())))
         return MPAD(config)
+
+    @property
+    def _dropout(self) -> float:
+        if self.dropout == "auto":
+            return MPADConfig.dropout if self.encoder_ is None else FINE_TUNING_DROPOUT
+        return self.dropout
+
+    @property
+    def _ablations(self) -> dict[str, Any]:
+        names = "master_node", "master_skip", "renormalise", "combine"
+        return {name: getattr(self, name) for name in names}
+
+    def _choose_encoder(self, words: Sequence[str], counts: NDArray[np.integer]) -> Encoder | None:
+        wanted = {name: value for name in ("steps", "hidden") if (value := getattr(self, name)) != "auto"}
+        graph = GraphConfig(self.window, self.directed, self.weighting)
+        others = [
+            name
+            for name, value in (("preset", DEFAULT_PRESET), ("vectors", AUTO_VECTORS), ("features", WORDS))
+            if getattr(self, name) != value
+        ]
+        return choose_encoder(self.encoder, words, counts, wanted | self._ablations, graph, others)
 
     @property
     def _by_sentence(self) -> bool:
@@ -997,6 +1063,34 @@ class MPADClassifier(TextClassifier):
         if isinstance(members, bool) or not isinstance(members, (int, np.integer)) or not 1 <= members <= MOST_MEMBERS:
             raise InputError(f"members must be a whole number from 1 to {MOST_MEMBERS}, not {members!r}")
         return int(members)
+
+    def _has_few_labels(self, n_documents: int) -> bool:
+        tuned = "max_epochs", "patience", "batch_size", "learning_rate", "dropout"
+        as_usual = all(getattr(self, name) == "auto" for name in tuned) and self._members == 1
+        flat = self.encoder_ is not None and self.variant == "mpad" and self._wants_potentials
+        return n_documents < FEW_LABELS and flat and as_usual and self._earlier_model() is None
+
+    def _fit_few_labels(self, read: FitInput, model: Pipeline, data: TrainingData, seed: int, refit: bool) -> None:
+        assert self.encoder_ is not None
+        network, documents = model.network.to(data.corpus.device), np.arange(len(data.targets))
+        assert isinstance(network, MPAD)
+        vectors = document_vectors(network, data.corpus, torch.from_numpy(documents).to(data.corpus.device))
+        to_outputs, offset = (self.encoder_.tensors[f"classes.{name}"] for name in ("weight", "bias"))
+        held, linear = read.split.held_out, linear_data(model, data)
+
+        def fit_on(trained: Rows, checked: Rows) -> FewLabels:
+            return fit_few_labels(linear, vectors, to_outputs, offset, trained, checked, seed)
+
+        few = fit_on(read.split.training, _NO_ROWS if held is None else held)
+        used = fit_on(documents, _NO_ROWS) if refit else few
+        set_last_layer(network, used.last_weight, used.last_bias)
+        scored = np.sort(np.concatenate([tested for _, tested in few.splits]))
+        whole, fitted = calibrate(
+            model.with_network(network), replace(few.fitted, logits=few.logits), few.logits, data.targets[scored]
+        )
+        history = History([], 0, interrupted=False)
+        self._remember(replace(whole, potentials=used.fitted.potentials), fitted, [history])
+        self._score(read, few.splits, few.logits, [history], refit)
 
     def _complete(
         self, model: Pipeline, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True

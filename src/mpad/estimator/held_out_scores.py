@@ -54,18 +54,20 @@ class HeldOutScores:
     majority: tuple[str, float] | None  # the most frequent class here and its share; None for multi-label data
     never_right: tuple[str, ...]  # classes with held-out documents, all of which are predicted wrongly
     baseline_name: str = BASELINE_NAME
+    folds: int = 0  # of cross-validation; 0: the documents were held out
 
     def lines(self) -> list[str]:
         """Describe the scores for people, warnings included."""
+        where, by = ("held-out ", "") if not self.folds else ("", f" by {self.folds}-fold cross-validation")
         svm = "" if self.baseline is None else f"{self.baseline_name} {100 * self.baseline:.1f} %"
         held = f"{self.documents:,} documents"
         if self.majority is None:
             micro, macro = self.accuracy.value, self.macro_f1
-            score = f"held-out micro-F1 {100 * micro:.1f} % ({held}), macro-F1 {100 * macro:.1f} %"
+            score = f"{where}micro-F1{by} {100 * micro:.1f} % ({held}), macro-F1 {100 * macro:.1f} %"
             return [score, *([f"on the same documents: {svm}"] if svm else []), *self._warnings()]
         name, share = self.majority
         interval = f"95 % interval {100 * self.accuracy.low:.1f} to {100 * self.accuracy.high:.1f}"
-        score = f"held-out accuracy {100 * self.accuracy.value:.1f} % ({interval}; {held})"
+        score = f"{where}accuracy{by} {100 * self.accuracy.value:.1f} % ({interval}; {held})"
         always = f'always "{name}" {100 * share:.1f} %'
         return [
             f"{score}, macro-F1 {100 * self.macro_f1:.1f} %",
@@ -76,8 +78,9 @@ class HeldOutScores:
     def _warnings(self) -> list[str]:
         lines = []
         if self.documents < _FEW:
+            kind = "labeled" if self.folds else "held-out"
             lines.append(
-                f"warning: {self.documents} held-out documents are too few to trust this score; "
+                f"warning: {self.documents} {kind} documents are too few to trust this score; "
                 "test the model on more labeled documents (mpad evaluate)"
             )
         if self.majority is not None and self.accuracy.low <= self.majority[1]:

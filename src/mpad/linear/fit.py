@@ -128,8 +128,18 @@ def fit_stack(
 
 def make_potentials(examples: Examples, svm: "SVM", stack: "Stack", part_weights: Doubles) -> Potentials:
     """Join an SVM and a regression into one linear part."""
+    from_scores = part_weights[0] * np.eye(examples.n_classes) + part_weights[1] * stack.from_scores
+    from_mean = part_weights[1] * stack.from_mean / examples.features.scale
+    bias = part_weights[1] * stack.bias - from_mean @ examples.features.center
+    return as_potentials(examples, svm, from_scores, from_mean, bias, part_weights[2])
+
+
+def as_potentials(
+    examples: Examples, svm: "SVM", from_scores: Doubles, from_mean: Doubles, bias: Doubles, network: float
+) -> Potentials:
+    """Return a linear part: logits = A s + B m + b + w · network, s the scores of a linear model, m mean vectors."""
     features = examples.features
-    known, from_mean = features.known, part_weights[1] * stack.from_mean / features.scale
+    known = features.known
     pairs = np.stack(np.divmod(known.keys, max(features.n_words, 1)), axis=1)
     return Potentials(
         pairs=pairs.astype(np.int32),
@@ -137,12 +147,10 @@ def make_potentials(examples: Examples, svm: "SVM", stack: "Stack", part_weights
         idf_new=np.array(known.idf_new, np.float32),
         potential=known.merge_ngrams(svm.weight).T.astype(np.float16),
         intercept=svm.intercept.astype(np.float32),
-        from_scores=(part_weights[0] * np.eye(examples.n_classes) + part_weights[1] * stack.from_scores).astype(
-            np.float32
-        ),
+        from_scores=from_scores.astype(np.float32),
         from_mean=from_mean.astype(np.float32),
-        bias=(part_weights[1] * stack.bias - from_mean @ features.center).astype(np.float32),
-        network=np.array(part_weights[2], np.float32),
+        bias=bias.astype(np.float32),
+        network=np.array(network, np.float32),
         vectors=features.vectors,
     )
 
@@ -214,6 +222,18 @@ def _fit_classes(
             yield classes, fitted.coef_, fitted.intercept_
 
 
+def fit_regressions(
+    x: Any, targets: NDArray[Any], weights: NDArray[np.float32], strength: float
+) -> Iterator[tuple[Rows, Doubles, Doubles]]:
+    """Fit a logistic regression, or one per label; yield classes with their weights and intercepts, as above."""
+
+    def fit(x: Any, column: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
+        with _ignore_convergence():
+            return LogisticRegression(C=strength, max_iter=100, tol=1e-3).fit(x, column, sample_weight=weights)
+
+    return _fit_classes(fit, x, targets, weights)
+
+
 def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32]) -> LinearSVC:
     with LIBLINEAR:
         return LinearSVC(random_state=0).fit(x, targets, sample_weight=weights)
@@ -231,7 +251,7 @@ def _cross_fitted_scores(examples: Examples, rows: Rows, seed: int) -> tuple[Dou
     """
     scores = np.zeros((len(examples.targets), examples.n_classes))
     groups = None if examples.groups is None else examples.groups[rows]
-    fold = _assign_folds(examples.targets[rows], seed, groups)
+    fold = assign_folds(examples.targets[rows], seed, groups)
     with _ignore_convergence():
         for number in range(int(fold.max(initial=-1)) + 1):
             tested = rows[fold == number]
@@ -239,10 +259,10 @@ def _cross_fitted_scores(examples: Examples, rows: Rows, seed: int) -> tuple[Dou
         return scores, SVM.fit(examples, rows)
 
 
-def _assign_folds(targets: NDArray[Any], seed: int, groups: Rows | None = None) -> Rows:
+def assign_folds(targets: NDArray[Any], seed: int, groups: Rows | None = None, most: int = _FOLDS) -> Rows:
     """Assign documents to shuffled folds: classes spread evenly (multi-label: at random), equal texts together."""
     first, place = one_per_group(groups, len(targets))
-    folds = min(_FOLDS if len(targets) <= _MANY else _FEWER_FOLDS, len(first))
+    folds = min(most if len(targets) <= _MANY else _FEWER_FOLDS, len(first))
     order = np.random.default_rng(seed).permutation(len(first))
     if targets.ndim == 1:
         order = order[np.argsort(targets[first][order], kind="stable")]
@@ -307,7 +327,7 @@ def fit_part_weights(experts: Sequence[NDArray[Any]], targets: NDArray[Any], pri
 
     def loss(log_weights: Doubles) -> tuple[float, Doubles]:
         weights = np.exp(log_weights)
-        value, slope = _cross_entropy(np.tensordot(weights, parts, axes=1), targets)
+        value, slope = cross_entropy(np.tensordot(weights, parts, axes=1), targets)
         gradient = weights * np.tensordot(parts, slope, axes=([1, 2], [0, 1]))
         away = log_weights - prior
         return value + 0.5 * float(away @ away), gradient + away
@@ -316,7 +336,7 @@ def fit_part_weights(experts: Sequence[NDArray[Any]], targets: NDArray[Any], pri
     return np.asarray(np.exp(minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x))
 
 
-def _cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubles]:
+def cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubles]:
     """Return the cross-entropy summed over documents, and its gradient by the logits."""
     if targets.ndim == 2:
         p = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))

@@ -1,0 +1,117 @@
+"""Start training from an encoder: where that is possible, and its weights in a new network."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from mpad.encoder.encoder import AUTO, SHIPPED, Encoder, load_encoder
+from mpad.errors import InputError
+from mpad.graph.build import GraphConfig
+from mpad.linear.fit import fit_regressions
+from mpad.model import MPAD
+from mpad.network import Corpus, in_batches
+from mpad.storage.model_folder import CONFIG, VECTORS
+from mpad.training.task import Examples
+
+HEAD_STRENGTH = 3.0  # C of the regression that the last layer starts from
+LEAST_KNOWN = 0.7  # share of the running words that the shipped encoder must know
+
+
+def choose_encoder(
+    encoder: str | Path | None,
+    words: Sequence[str],
+    counts: NDArray[np.integer],
+    settings: Mapping[str, Any],
+    graph: GraphConfig,
+    others: Sequence[str],
+) -> Encoder | None:
+    """Return the encoder to start from; None to start from random weights.
+
+    Parameters
+    ----------
+    encoder : str, path or None
+        "auto": the shipped one, if it fits documents and settings. A folder: that one, or an error. None: none.
+    words, counts
+        The words of the documents, and how often each occurs.
+    settings : mapping
+        Settings of the network that the user has chosen, or their defaults.
+    graph : GraphConfig
+        How graphs are built.
+    others : sequence of str
+        Further settings that the user has chosen and that exclude an encoder.
+
+    Returns
+    -------
+    Encoder or None
+
+    """
+    if encoder is None or (str(encoder) == AUTO and not (SHIPPED / CONFIG).is_file()):
+        return None
+    found = load_encoder(encoder)
+    changed = [name for name, value in settings.items() if found.sizes[name] != value]
+    changed += [] if graph == found.graph_config else ["window, directed or weighting"]
+    changed += others
+    if str(encoder) == AUTO:
+        return None if changed or known_share(found, words, counts) < LEAST_KNOWN else found
+    if changed:
+        raise InputError(
+            f"encoder '{encoder}' was trained with other settings ({', '.join(changed)}): leave these at their "
+            "defaults, or set encoder=None"
+        )
+    return found
+
+
+def known_share(encoder: Encoder, words: Sequence[str], counts: NDArray[np.integer]) -> float:
+    """Return the share of the running words, numbers and marks left out, that an encoder has vectors for."""
+    chosen = [k for k, word in enumerate(words) if any(map(str.isalpha, word))]
+    total = sum(int(counts[k]) for k in chosen)
+    return sum(int(counts[k]) for k in chosen if encoder.knows(words[k])) / total if total else 0.0
+
+
+def start_from(network: nn.Module, encoder: Encoder) -> None:
+    """Copy an encoder's weights into a network of its sizes, except the last layer's."""
+    own = network.state_dict()
+    weights = {
+        name: torch.from_numpy(np.array(value))
+        for name, value in encoder.tensors.items()
+        if name != VECTORS and not name.startswith("classes.") and name in own
+    }
+    network.load_state_dict(weights, strict=False)
+
+
+def fit_last_layer(network: MPAD, encoder: Encoder, examples: Examples, strength: float = HEAD_STRENGTH) -> None:
+    """Fit the last layer by a logistic regression on the encoder's outputs, with all other weights as they are."""
+    if network.config.hierarchical or not len(examples):
+        return
+    vectors = document_vectors(network, examples.corpus, examples.documents)
+    to_output, offset = encoder.tensors["classes.weight"], encoder.tensors["classes.bias"]
+    outputs = vectors @ to_output.T + offset
+    scale = 1 / max(float(np.linalg.norm(outputs, axis=1).mean()), float(np.finfo(np.float32).tiny))
+    targets, weights = examples.targets.cpu().numpy(), examples.weights.cpu().numpy()
+    weight = np.zeros(tuple(network.classes.weight.shape), np.float32)
+    bias = np.zeros(len(weight), np.float32)
+    for classes, own, intercept in fit_regressions(outputs * scale, targets, weights, strength):
+        if len(own) < len(classes):
+            own, intercept = np.concatenate([-own, own]) / 2, np.concatenate([-intercept, intercept]) / 2
+        weight[classes], bias[classes] = scale * own @ to_output, intercept + scale * own @ offset
+    set_last_layer(network, weight, bias)
+
+
+@torch.no_grad()
+def set_last_layer(network: MPAD, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
+    """Replace weights (classes, document_width) and biases (classes,) of the last layer."""
+    network.classes.weight.copy_(torch.from_numpy(weight))
+    network.classes.bias.copy_(torch.from_numpy(bias))
+
+
+@torch.no_grad()
+def document_vectors(network: MPAD, corpus: Corpus, documents: Tensor) -> NDArray[np.float32]:
+    """Return the vectors that the last layer reads: (documents, document_width)."""
+    network.eval()
+    vectors = [network(batch).vectors for batch in in_batches(corpus, documents)]
+    return np.asarray(torch.cat(vectors).float().cpu().numpy())
