@@ -157,7 +157,6 @@ class TrainingConfig:
     schedule: of the learning rate: "constant"; "halving" it every 50 epochs, as the authors' code does; or "cosine",
         down to nothing at `max_epochs`, after a first epoch at half the rate.
     weight_decay: of the weights of linear maps, as in AdamW.
-    pretrained_rate: learning rate of all weights except the last layer's, relative to `learning_rate`.
     keep: which epoch's weights are kept, the "best" on validation documents or the "last".
     by_length: batches of documents of about the same length, for networks that pad.
     patience: epochs without a better validation accuracy before stopping; None: never.
@@ -171,7 +170,6 @@ class TrainingConfig:
     seed: int = 0
     by_length: bool = False
     weight_decay: float = 0.0
-    pretrained_rate: float = 1.0
     keep: Literal["best", "last"] = "best"
 
     def __post_init__(self) -> None:
@@ -246,10 +244,8 @@ PRESETS = {
 }
 
 
-# Fields of `TrainingConfig` in which training from an encoder differs from the preset "best".
-FINE_TUNING = {"max_epochs": 10, "learning_rate": 0.003, "pretrained_rate": 0.3, "weight_decay": 0.1}
-FINE_TUNING_DROPOUT = 0.3
-FEW_LABELS = 1_000  # documents below which an encoder is not trained further (docs/LOG.md)
+FINE_TUNING_EPOCHS, FINE_TUNING_DROPOUT = 10, 0.2  # of training that starts from an encoder
+FEW_LABELS = 300  # documents below which an encoder is not trained further (docs/LOG.md)
 
 DEFAULT_PRESET = "best"
 

@@ -32,9 +32,9 @@ def test_defaults_are_those_of_the_signature(group):
 
 
 def test_an_option_is_read_from_a_docstring():
-    (steps,) = Parameters("MPADClassifier", "steps").options()
-    kind, option = steps.annotation.__origin__, steps.annotation.__metadata__[0]
-    assert kind is int and steps.default == 2 and option.help == "Rounds of message passing at each level."
+    (width,) = Parameters("MPADClassifier", "vector_size").options()
+    kind, option = width.annotation.__origin__, width.annotation.__metadata__[0]
+    assert kind is int and width.default == 100 and option.help == "Width of vectors that are learned or trained on X."
     top, reject_below = Parameters("mpad.scale.predictor:Predictor", "top reject_below").options()
     assert top.annotation.__origin__ == int | None and top.annotation.__metadata__[0].min == 1
     assert (reject_below.annotation.__metadata__[0].min, reject_below.annotation.__metadata__[0].max) == (0, 1)

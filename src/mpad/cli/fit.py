@@ -124,9 +124,6 @@ def run(
     shared = {**training, **weights, **vector_option(vectors), "device": device, "random_state": seed}
     classifier = MPADClassifier(**network, **shared) if model == "mpad" else zoo.make_with(model, shared)
     classifier.check_extras()
-    hint = missing_hint() if model == "mpad" and network["features"] == WORDS and not vectors else None
-    if hint is not None:
-        typer.echo(hint, err=True)
     tested = None
     if documents is None:
         named, examples = None if model == "mpad" else model, keep_examples or None
@@ -155,7 +152,10 @@ def run(
     _save(classifier, out)
     if isinstance(classifier, TextClassifier):  # only networks write checkpoints
         checkpoint.unlink(missing_ok=True)
-        lines = [*_epoch_lines(classifier, training.get("max_epochs")), *closing_lines(classifier)]
+        from_words = model == "mpad" and classifier.encoder_ is None and network["features"] == WORDS and not vectors
+        hint = missing_hint() if from_words else None
+        hints = [] if hint is None else [hint]
+        lines = [*_epoch_lines(classifier, training.get("max_epochs")), *hints, *closing_lines(classifier)]
     else:
         lines = [f"{len(texts):,} documents, {len(classifier.classes_)} classes"]
     if tested is not None:

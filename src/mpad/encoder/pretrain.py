@@ -68,8 +68,10 @@ class PretrainConfig:
         Width of a document's vector, from which the teachers' vectors are predicted.
     directed : bool, default=True
         Edges follow the order of the words.
-    words, pieces : int, default=36000 and 8000
-        Words with vectors of their own, and pieces of words that all others are composed of.
+    words : int, default=36000
+        Words with vectors of their own.
+    pieces : int, default=8000
+        Pieces of words that all other words are composed of.
     passages : int, default=6000000
         Passages to train on, repeats included.
     rounds : int, default=48
@@ -259,10 +261,18 @@ class _Run:
         return chunks, counts
 
     def vocabulary(self, counts: Counter[str]) -> Vocabulary:
-        """Choose words and pieces."""
+        """Choose words and pieces, once: another run could break ties between pieces otherwise."""
         if self.start is not None:
             return self.start.vocabulary
-        return learn_pieces(counts, self.config.words, self.config.pieces)
+        facts = json.dumps([sorted(counts.items()), self.config.words, self.config.pieces])
+        path = self.folder / "vocabularies" / f"{hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()}.json"
+        if self.processes.first and not path.is_file():
+            learned = learn_pieces(counts, self.config.words, self.config.pieces)
+            make_private(path.parent)
+            write_file(path, json.dumps([learned.seen, list(learned.words)]).encode(), private=True)
+        self.processes.wait()
+        seen, words = json.loads(path.read_bytes())
+        return Vocabulary(words, seen=seen)
 
     def embed(self, chunks: Sequence[_Chunk], vocabulary: Vocabulary) -> list[Shard]:
         """Pack the passages of each chunk with the teachers' vectors; each process has its share of the chunks."""

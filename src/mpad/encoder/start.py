@@ -1,6 +1,7 @@
 """Start training from an encoder: where that is possible, and its weights in a new network."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +10,36 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mpad.encoder.encoder import AUTO, SHIPPED, Encoder, load_encoder
+from mpad.encoder.encoder import AUTO, Encoder, load_encoder
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig
 from mpad.linear.fit import fit_regressions
 from mpad.model import MPAD
 from mpad.network import Corpus, in_batches
-from mpad.storage.model_folder import CONFIG, VECTORS
+from mpad.storage.model_folder import VECTORS
 from mpad.training.task import Examples
 
 HEAD_STRENGTH = 3.0  # C of the regression that the last layer starts from
 LEAST_KNOWN = 0.7  # share of the running words that the shipped encoder must know
 
 
-def choose_encoder(
+@dataclass(frozen=True)
+class Start:
+    """Where training starts: an encoder, or None for random weights and why."""
+
+    encoder: Encoder | None
+    reason: str = ""  # why an encoder is not used, for people
+
+
+def choose_start(
     encoder: str | Path | None,
     words: Sequence[str],
     counts: NDArray[np.integer],
     settings: Mapping[str, Any],
     graph: GraphConfig,
     others: Sequence[str],
-) -> Encoder | None:
-    """Return the encoder to start from; None to start from random weights.
+) -> Start:
+    """Choose the encoder that training starts from.
 
     Parameters
     ----------
@@ -47,23 +56,31 @@ def choose_encoder(
 
     Returns
     -------
-    Encoder or None
+    Start
 
     """
-    if encoder is None or (str(encoder) == AUTO and not (SHIPPED / CONFIG).is_file()):
-        return None
+    if encoder is None:
+        return Start(None)
+    if str(encoder) == AUTO and others:
+        return Start(None)
     found = load_encoder(encoder)
     changed = [name for name, value in settings.items() if found.sizes[name] != value]
     changed += [] if graph == found.graph_config else ["window, directed or weighting"]
     changed += others
     if str(encoder) == AUTO:
-        return None if changed or known_share(found, words, counts) < LEAST_KNOWN else found
+        share = known_share(found, words, counts)
+        if changed:
+            return Start(None, f"the encoder has other settings ({', '.join(changed)}): trained from random weights")
+        if share < LEAST_KNOWN:
+            known = f"the encoder that ships knows {100 * share:.0f} % of these documents' words"
+            return Start(None, f"{known}, not English?: trained from random weights")
+        return Start(found)
     if changed:
         raise InputError(
             f"encoder '{encoder}' was trained with other settings ({', '.join(changed)}): leave these at their "
             "defaults, or set encoder=None"
         )
-    return found
+    return Start(found)
 
 
 def known_share(encoder: Encoder, words: Sequence[str], counts: NDArray[np.integer]) -> float:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from string import ascii_lowercase, digits
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from mpad.extras import require
 from mpad.text.tokenizer import DOCUMENT_END, Tokenizer
 from mpad.text.vocabulary import CONTINUED, LONGEST_PIECED, EncodedCorpus, Vocabulary
 
+_LETTERS = ascii_lowercase + digits  # so that every word of them has pieces
 LEAST = 3  # occurrences of a word with a vector of its own
 
 
@@ -32,7 +34,7 @@ def learn_pieces(counts: Mapping[str, int], n_words: int, n_pieces: int) -> Voca
     repeated = (" ".join([word] * int(np.sqrt(counts[word]))) for word in ranked if len(word) <= LONGEST_PIECED)
     model.train_from_iterator(repeated, trainer)
     vocabulary = model.get_vocab()
-    pieces = sorted(vocabulary, key=vocabulary.get)
+    pieces = [*sorted(vocabulary, key=vocabulary.get), *_LETTERS, *(CONTINUED + letter for letter in _LETTERS)]
     return Vocabulary(words, seen=len(words)).with_words(pieces)
 
 

@@ -29,8 +29,8 @@ from mpad._version import __version__
 from mpad.config import (
     DEFAULT_PRESET,
     FEW_LABELS,
-    FINE_TUNING,
     FINE_TUNING_DROPOUT,
+    FINE_TUNING_EPOCHS,
     MOST_MEMBERS,
     MPADConfig,
     TrainingConfig,
@@ -43,8 +43,8 @@ from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
 from mpad.data.labels import Labels, fit_thresholds, learn_labels
 from mpad.data.streams import Columns
 from mpad.encoder.encoder import AUTO as AUTO_ENCODER
-from mpad.encoder.encoder import Encoder
-from mpad.encoder.start import choose_encoder, document_vectors, fit_last_layer, set_last_layer, start_from
+from mpad.encoder.encoder import Encoder, load_encoder
+from mpad.encoder.start import Start, choose_start, document_vectors, fit_last_layer, set_last_layer, start_from
 from mpad.ensemble import Ensemble, scale_logits
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
@@ -96,7 +96,7 @@ class TextClassifier(_Estimator, ABC):
     held_out_: HeldOutScores | None  # None: nothing was held out, or the model was loaded
     summary_: TrainingSummary | None
     known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
-    encoder_: Encoder | None = None  # the pretrained network that training started from
+    start_: Start = Start(None)  # where training started
     model_: Pipeline
     history_: list[EpochReport]
     trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were trained on
@@ -326,9 +326,14 @@ class TextClassifier(_Estimator, ABC):
     def _learns_vectors(self) -> bool:
         return self._transformer is None and self.encoder_ is None and not self._vector_sources
 
-    def _choose_encoder(self, words: Sequence[str], counts: NDArray[np.integer]) -> Encoder | None:
-        """Return the encoder to start from, given the words of the documents and how often each occurs."""
-        return None
+    @property
+    def encoder_(self) -> Encoder | None:
+        """The encoder that training started from; None if it started from random weights, or the model was loaded."""
+        return self.start_.encoder
+
+    def _set_encoder(self, words: Sequence[str], counts: NDArray[np.integer], earlier: Pipeline | None = None) -> None:
+        """Choose where training starts, given the words of the documents and how often each occurs."""
+        self.start_ = Start(None)
 
     def _remember(self, model: Pipeline, fitted: HeldOutFit, histories: Sequence[History]) -> None:
         self.model_, history = model, histories[0]
@@ -560,7 +565,7 @@ def untrained_model(
     vocabulary, corpus = learn_vocabulary(learned_from, tokenizer, estimator._by_sentence, estimator.min_count)
     warn_of_words(learned_from, corpus, tokenizer)
     counts = np.bincount(corpus.ids, minlength=len(vocabulary))[: len(vocabulary)]
-    estimator.encoder_ = estimator._choose_encoder(vocabulary.words, counts)
+    estimator._set_encoder(vocabulary.words, counts, earlier)
     n_learned, others = len(vocabulary), texts[len(learned_from) :]
     if others and not estimator._learns_vectors:
         vocabulary = vocabulary.with_words(learn_vocabulary(others, tokenizer)[0].words)
@@ -833,10 +838,14 @@ class MPADClassifier(TextClassifier):
         One graph per document, or one graph per sentence and a network over the sentences.
     preset : {"best", "paper", "authors"}, default="best"
         What does best on validation data, the paper's equations, or the network of the authors' published code.
-    steps : int, default=2
-        Rounds of message passing at each level.
-    hidden : int, default=64
-        Width of node states and document vectors.
+    encoder : str, path or None, default="auto"
+        Pretrained network to start from. "auto": the English one that ships with mpad, if it knows most words of the
+        documents and `vectors`, `features` and the network's settings are the defaults. The folder of another, from
+        `mpad pretrain`. None: random weights.
+    steps : int or "auto", default="auto"
+        Rounds of message passing at each level; by default the encoder's, or 2.
+    hidden : int or "auto", default="auto"
+        Width of node states; by default the encoder's, or 64.
     window : int, default=2
         Words are linked if they are less than this many positions apart.
     directed : bool, default=True
@@ -882,7 +891,7 @@ class MPADClassifier(TextClassifier):
     learning_rate : float or "auto", default="auto"
         Learning rate of Adam; by default that of the preset.
     dropout : float or "auto", default="auto"
-        Share of activations that are dropped in training; by default 0.3 with an encoder, otherwise 0.5.
+        Share of activations that are dropped in training; by default 0.2 with an encoder, otherwise 0.5.
     validation_fraction : float, default=0.1
         Share of X that is held out from the network. The default preset weights network and linear part on these
         documents, calibrates the probabilities with them, and then trains the linear part on them too; it chooses no
@@ -994,7 +1003,7 @@ class MPADClassifier(TextClassifier):
     def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
         preset = find_preset(self.preset)
         if self.encoder_ is not None:
-            preset = replace(preset, training=preset.training | FINE_TUNING)
+            preset = replace(preset, training=preset.training | {"max_epochs": FINE_TUNING_EPOCHS})
         settings = preset.training_on(n_documents)
         for name in ("max_epochs", "patience", "batch_size", "learning_rate"):
             if getattr(self, name) != "auto":
@@ -1032,7 +1041,11 @@ class MPADClassifier(TextClassifier):
         names = "master_node", "master_skip", "renormalise", "combine"
         return {name: getattr(self, name) for name in names}
 
-    def _choose_encoder(self, words: Sequence[str], counts: NDArray[np.integer]) -> Encoder | None:
+    def _set_encoder(self, words: Sequence[str], counts: NDArray[np.integer], earlier: Pipeline | None = None) -> None:
+        if earlier is not None:  # words get their vectors where they had them
+            kept = earlier.network.config.read_words
+            self.start_ = Start(load_encoder(self.encoder or AUTO_ENCODER) if kept else None)
+            return
         wanted = {name: value for name in ("steps", "hidden") if (value := getattr(self, name)) != "auto"}
         graph = GraphConfig(self.window, self.directed, self.weighting)
         others = [
@@ -1040,7 +1053,7 @@ class MPADClassifier(TextClassifier):
             for name, value in (("preset", DEFAULT_PRESET), ("vectors", AUTO_VECTORS), ("features", WORDS))
             if getattr(self, name) != value
         ]
-        return choose_encoder(self.encoder, words, counts, wanted | self._ablations, graph, others)
+        self.start_ = choose_start(self.encoder, words, counts, wanted | self._ablations, graph, others)
 
     @property
     def _by_sentence(self) -> bool:

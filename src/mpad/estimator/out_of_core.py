@@ -120,6 +120,8 @@ class _StreamedFit:
             raise no_words(counts.documents)
         labels, lanes = corpus_labels(counts), options.lanes_of(self.processes.size)
         vocabulary = corpus_vocabulary(counts, max(2, estimator.min_count))
+        frequencies = np.array([counts.words[word] for word in vocabulary.words], np.int64)
+        estimator._set_encoder(vocabulary.words, frequencies)
         model = model_of_words(estimator, tokenizer, vocabulary, labels, self.seed, [])
         size = min(_bounded(counts, _SHARD, _WORDS // 2), max(1, counts.documents // (8 * lanes)))
         reading = Reading(tokenizer, estimator._by_sentence, model.graph_config, model.vocabulary, labels, size)

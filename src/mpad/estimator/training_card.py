@@ -86,9 +86,12 @@ def closing_lines(estimator: Any) -> list[str]:
     lines: list[str] = [] if estimator.summary_ is None else estimator.summary_.lines()
     if estimator.known_words_ is not None and estimator.known_words_[1]:
         known, words = estimator.known_words_
-        lines.append(f"the word vectors know {known:,} of {words:,} distinct words ({100 * known / words:.0f} %)")
-        if known < _FEW_KNOWN * words:
+        knows = "the word vectors know" if estimator.encoder_ is None else "the encoder knows"
+        lines.append(f"{knows} {known:,} of {words:,} distinct words ({100 * known / words:.0f} %)")
+        if estimator.encoder_ is None and known < _FEW_KNOWN * words:
             lines.append("warning: the word vectors know few of these words; are they of another language?")
+    if estimator.start_.reason:
+        lines.append(estimator.start_.reason)
     if estimator.held_out_ is None:
         lines.append("nothing was held out: too few documents per class, so there is no score that can be trusted")
         return lines

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_examples
 from mpad.data.labels import learn_labels
+from mpad.encoder.encoder import AUTO
 from mpad.errors import InputError
 from mpad.estimator.classifier import MPADClassifier
 from mpad.extras import require
@@ -180,12 +181,16 @@ def _split_documents(X: Sequence[str], y: Any) -> Comparison:
 
 
 def _suggest_settings(trial: Any) -> dict[str, Any]:
-    return {
+    encoder = trial.suggest_categorical("encoder", [AUTO, "none"])
+    own = {
         "hidden": trial.suggest_categorical("hidden", [32, 64, 128]),
         "steps": trial.suggest_int("steps", 1, 3),
         "window": trial.suggest_int("window", 2, 4),
-        "dropout": trial.suggest_float("dropout", 0.2, 0.7),
-        "learning_rate": trial.suggest_float("learning_rate", 1e-3, 1e-2, log=True),
+    }
+    return {
+        **({"encoder": None, **own} if encoder == "none" else {"encoder": AUTO}),
+        "dropout": trial.suggest_float("dropout", 0.1, 0.7),
+        "learning_rate": trial.suggest_float("learning_rate", 5e-4, 1e-2, log=True),
         "max_epochs": trial.suggest_categorical("max_epochs", [8, 15, 25]),
         "tokenizer": trial.suggest_categorical("tokenizer", ["auto", "kim-cased"]),
         "variant": trial.suggest_categorical("variant", ["mpad", "sentence-att", "path"]),

@@ -20,8 +20,6 @@ class Adam:
     Small parameters are laid end to end, one row per model; each is a view of its part. A step over thirty small
     tensors costs a millisecond of bookkeeping; over one vector, a tenth of that.
 
-    `slow` parameters have `slow_rate` times the learning rate.
-
     `steps` (models,) counts the steps that each model has taken, including the current one; the caller advances it.
     """
 
@@ -32,11 +30,8 @@ class Adam:
         steps: Tensor,
         weight_decay: float = 0.0,
         decayed: Iterable[nn.Parameter] = (),
-        slow: Iterable[nn.Parameter] = (),
-        slow_rate: float = 1.0,
     ) -> None:
         trained, n, decays = list(parameters), len(rates), {id(parameter) for parameter in decayed}
-        slowed = {id(parameter) for parameter in slow} if slow_rate != 1.0 else set()
         self._steps, self._n, like = steps, n, trained[0].detach()
         self.rates = torch.tensor(list(rates), device=steps.device, dtype=torch.float64).to(like.dtype)
         self._large = [parameter for parameter in trained if parameter.numel() >= _LARGE * n]
@@ -54,13 +49,6 @@ class Adam:
             parameter.data = part.view(parameter.shape)
             decay[:, start : start + size] = weight_decay if id(parameter) in decays else 0.0
         self._decay = decay if weight_decay else None
-        self._factors: list[Tensor | None] = [None]
-        if slowed:
-            factor = torch.ones_like(decay)
-            for parameter, size, start in zip(self._small, sizes, accumulate(padded, initial=0), strict=False):
-                factor[:, start : start + size] = slow_rate if id(parameter) in slowed else 1.0
-            self._factors[0] = factor
-        self._factors += [like.new_tensor(slow_rate) if id(x) in slowed else None for x in self._large]
         self._views = [parameter.data for parameter in self._small]
         self._addresses = [view.data_ptr() for view in self._views]
         shapes = [self._flat, *[parameter.detach().view(n, -1) for parameter in self._large]]
@@ -80,11 +68,7 @@ class Adam:
             values.append(parameter.detach().view(self._n, -1))
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             gradients.append(gradient.reshape(self._n, -1))
-        before = [None if factor is None else x.clone() for factor, x in zip(self._factors, values, strict=True)]
         adam_step(values, gradients, [self.m, self.v], self.rates, self._steps, active)
-        for old, factor, x in zip(before, self._factors, values, strict=True):
-            if old is not None and factor is not None:  # part of the step: moments do not depend on the rate
-                torch.lerp(old, x, factor, out=x)
 
     def _flat_gradient(self) -> Tensor:
         """Return the gradients of small parameters, laid out like these: (models, numbers). A missing one is zero."""

@@ -85,15 +85,7 @@ class Engine:
         trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         self._trained = trained
         rates = [task.config.learning_rate for task in tasks]
-        self._adam = Adam(
-            trained,
-            rates,
-            self._counter.steps,
-            tasks[0].config.weight_decay,
-            _matrices(self.network),
-            _pretrained(self.network),
-            tasks[0].config.pretrained_rate,
-        )
+        self._adam = Adam(trained, rates, self._counter.steps, tasks[0].config.weight_decay, _matrices(self.network))
         self._accumulators = None
         if self._device.type == "cuda":
             from mpad.kernels.cuda import Accumulators
@@ -298,11 +290,6 @@ def _matrices(network: Network) -> list[nn.Parameter]:
     """Weights of the linear maps."""
     linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
     return [module.weight for module in linear if isinstance(module.weight, nn.Parameter)]
-
-
-def _pretrained(network: Network) -> list[nn.Parameter]:
-    """Return all weights except the last layer's, which never start from those of an encoder."""
-    return [parameter for name, parameter in network.named_parameters() if not name.startswith("classes.")]
 
 
 def _fixed_shapes(corpus: object, network: Network) -> bool:

@@ -1,0 +1,82 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpad.encoder.pretrain import PretrainConfig, pretrain
+from mpad.errors import InputError
+
+from .conftest import SMALL
+
+
+def test_it_imitates_its_teacher_and_says_how_well(small_encoder, raw_texts):
+    card = small_encoder.card
+    assert card["cosines"]["words"] > 0.6 and card["passages_trained"] == SMALL.passages
+    vectors = small_encoder.encode(raw_texts[:20])
+    assert vectors.shape == (20, 12) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_several_teachers(word_teacher, raw_texts, tmp_path):
+    config = replace(SMALL, rounds=1, passages=500)
+    encoder = pretrain(raw_texts[:100], ["words", "words"], config, device="cpu", cache=tmp_path)
+    assert encoder.width == 24 or list(encoder.outputs.values()) == [12]
+
+
+def test_a_run_that_was_interrupted_resumes_to_the_same_weights(word_teacher, raw_texts, tmp_path):
+    config, options = replace(SMALL, passages=1_500), {"device": "cpu", "cache": tmp_path / "cache"}
+    whole = pretrain(raw_texts, ["words"], config, **options)
+
+    def stop_after_two(report):
+        if report.epoch == 3:
+            raise KeyboardInterrupt
+
+    kept = tmp_path / "run.checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(raw_texts, ["words"], config, checkpoint=kept, sink=stop_after_two, **options)
+    resumed = pretrain(raw_texts, ["words"], config, checkpoint=kept, resume=True, **options)
+    for name, value in whole.tensors.items():
+        assert np.array_equal(value, resumed.tensors[name]), name
+
+
+def test_it_continues_from_an_encoder(word_teacher, small_encoder, raw_texts, tmp_path):
+    more = pretrain(
+        raw_texts[:50],
+        ["words"],
+        replace(SMALL, passages=200, rounds=1),
+        start=small_encoder,
+        device="cpu",
+        cache=tmp_path,
+    )
+    assert more.vocabulary.words == small_encoder.vocabulary.words and more.card["start"] == "small"
+    assert more.card["cosines"]["words"] > 0.5
+
+
+def test_bad_input_is_refused_in_a_line(word_teacher, raw_texts, tmp_path):
+    with pytest.raises(InputError, match="no words"):
+        pretrain(["", "  "], ["words"], SMALL, cache=tmp_path)
+    with pytest.raises(InputError, match="needs a teacher"):
+        pretrain(raw_texts, [], SMALL, cache=tmp_path)
+    with pytest.raises(InputError, match="hidden"):
+        PretrainConfig(hidden=0)
+
+
+def test_the_command_refuses_what_cannot_be_a_teacher(tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one line\nanother\n")
+    command = [
+        sys.executable,
+        "-m",
+        "mpad",
+        "pretrain",
+        str(texts),
+        "--teacher",
+        "nowhere",
+        "--out",
+        str(tmp_path / "e"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1_200, env=os.environ)
+    assert done.returncode == 1 and "no teacher 'nowhere'" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "e").exists()
