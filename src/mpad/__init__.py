@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpad.data.readers import read_documents
     from mpad.environment import show_versions
     from mpad.estimator.classifier import MPADClassifier
+    from mpad.estimator.encoder import MPADEncoder
     from mpad.evaluate.comparison import compare
     from mpad.evaluate.cross_validation import cross_validate
     from mpad.explain import Explanation
@@ -38,6 +39,7 @@ _HOME = {
     "graphs_of_words": "mpad.graph",
     "PackedGraphs": "mpad.graph",
     "MPADClassifier": "mpad.estimator.classifier",
+    "MPADEncoder": "mpad.estimator.encoder",
     "StreamOptions": "mpad.training.stream",
     "cross_validate": "mpad.evaluate.cross_validation",
     "compare": "mpad.evaluate.comparison",
@@ -51,6 +53,7 @@ __all__ = [
     "graphs_of_words",
     "PackedGraphs",
     "MPADClassifier",
+    "MPADEncoder",
     "StreamOptions",
     "cross_validate",
     "compare",
