@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from mpad.encoder import pretrain as pretraining
-from mpad.encoder.pretrain import PretrainConfig, pretrain
+from mpad.encoder import pretraining
+from mpad.encoder.pretraining import PretrainConfig, pretrain
 
 WORDS = "the cat dog sat on mat good bad film was not very it is house tree river blue red runs".split()
 SMALL = PretrainConfig(

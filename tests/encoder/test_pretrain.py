@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpad.encoder.pretrain import PretrainConfig, pretrain
+from mpad.encoder.pretraining import PretrainConfig, pretrain
 from mpad.errors import InputError
 
 from .conftest import SMALL

@@ -36,6 +36,7 @@ def test_a_bag_of_words_fails_where_order_counts():
         and rows["all"].pairs == 200
         and rows["all"].interval.high - rows["all"].interval.low < 0.2
     )
+    assert rows["word order"].ties == 1 and rows["negation"].both == 0 and rows["intensifiers"].both is None
 
 
 def test_the_positive_class_is_said_known_or_asked_for():

@@ -133,5 +133,6 @@ def _test_behavior(model: Path, device: str, tokenizer: str | None, positive: st
     if not hasattr(classifier, "predict_proba"):
         raise InputError(f"{model}: gives no probabilities, which --behaviour compares")
     rows = check_behavior(list(classifier.classes_), classifier.predict_proba, positive)
-    columns = ["pairs of sentences", "number", "right", "low (95 %)", "high (95 %)"]
-    print_rows(columns, [[row.category, row.pairs, *row.interval] for row in rows], form)
+    columns = ["pairs of sentences", "number", "right", "low (95 %)", "high (95 %)", "ties", "both right"]
+    print_rows(columns, [[row.category, row.pairs, *row.interval, row.ties, row.both] for row in rows], form)
+    typer.echo("chance: right 0.5, both right 0.25", err=True)

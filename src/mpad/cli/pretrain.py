@@ -30,8 +30,8 @@ def run(
         str | None, Option("--from", help="Encoder to continue from, auto for the one that ships with mpad.")
     ] = None,
     *,
-    sizes: Annotated[dict[str, Any], Parameters("mpad.encoder.pretrain:PretrainConfig", _SIZES)],
-    training: Annotated[dict[str, Any], Parameters("mpad.encoder.pretrain:PretrainConfig", _TRAINING)],
+    sizes: Annotated[dict[str, Any], Parameters("mpad.encoder.pretraining:PretrainConfig", _SIZES)],
+    training: Annotated[dict[str, Any], Parameters("mpad.encoder.pretraining:PretrainConfig", _TRAINING)],
     cache: Annotated[Path | None, Option(help="Folder for the teachers' vectors; by default in ~/.cache/mpad.")] = None,
     device: Device = "auto",
     seed: Seed = 0,
@@ -54,7 +54,7 @@ def run(
     if start is not None and (given := [name for name, value in sizes.items() if value != _default(name)]):
         raise InputError(f"--{given[0].replace('_', '-')} is that of the encoder to continue from; leave it out")
     from mpad.encoder.encoder import load_encoder
-    from mpad.encoder.pretrain import PretrainConfig, pretrain
+    from mpad.encoder.pretraining import PretrainConfig, pretrain
     from mpad.training.progress import epoch_bar
 
     earlier = None if start is None else load_encoder(start)
@@ -82,7 +82,7 @@ def run(
 
 
 def _default(name: str) -> Any:
-    from mpad.encoder.pretrain import PretrainConfig
+    from mpad.encoder.pretraining import PretrainConfig
 
     return getattr(PretrainConfig, name)
 

@@ -13,12 +13,15 @@ from torch import Tensor, nn
 from mpad.encoder.encoder import AUTO, Encoder, load_encoder
 from mpad.errors import InputError
 from mpad.graph.build import GraphConfig
+from mpad.inference.network import Answer
+from mpad.linear.few import update_weights
 from mpad.linear.fit import fit_regressions
 from mpad.model import MPAD
 from mpad.network import Corpus, in_batches
 from mpad.storage.model_folder import VECTORS
 from mpad.training.task import Examples
 
+Logits = NDArray[np.floating]  # (documents, …)
 HEAD_STRENGTH = 3.0  # C of the regression that the last layer starts from
 LEAST_KNOWN = 0.7  # share of the running words that the shipped encoder must know
 
@@ -105,14 +108,12 @@ def fit_last_layer(network: MPAD, encoder: Encoder, examples: Examples, strength
     """Fit the last layer by a logistic regression on the encoder's outputs, with all other weights as they are."""
     if network.config.hierarchical or not len(examples):
         return
-    vectors = document_vectors(network, examples.corpus, examples.documents)
+    outputs, scale = scaled_outputs(encoder, document_vectors(network, examples.corpus, examples.documents))
     to_output, offset = encoder.tensors["classes.weight"], encoder.tensors["classes.bias"]
-    outputs = vectors @ to_output.T + offset
-    scale = 1 / max(float(np.linalg.norm(outputs, axis=1).mean()), float(np.finfo(np.float32).tiny))
     targets, weights = examples.targets.cpu().numpy(), examples.weights.cpu().numpy()
     weight = np.zeros(tuple(network.classes.weight.shape), np.float32)
     bias = np.zeros(len(weight), np.float32)
-    for classes, own, intercept in fit_regressions(outputs * scale, targets, weights, strength):
+    for classes, own, intercept in fit_regressions(outputs, targets, weights, strength):
         if len(own) < len(classes):
             own, intercept = np.concatenate([-own, own]) / 2, np.concatenate([-intercept, intercept]) / 2
         weight[classes], bias[classes] = scale * own @ to_output, intercept + scale * own @ offset
@@ -124,6 +125,35 @@ def set_last_layer(network: MPAD, weight: NDArray[np.float32], bias: NDArray[np.
     """Replace weights (classes, document_width) and biases (classes,) of the last layer."""
     network.classes.weight.copy_(torch.from_numpy(weight))
     network.classes.bias.copy_(torch.from_numpy(bias))
+
+
+def update_last_layer(
+    network: MPAD,
+    encoder: Encoder,
+    answer: Answer,
+    share: float,
+    targets: NDArray[Any],
+    weights: NDArray[np.floating],
+    n_before: int,
+) -> None:
+    """Adjust the last layer to further documents.
+
+    `answer` is the whole model's for these documents, in which the network's logits count `share` times; the model has
+    seen `n_before` documents.
+    """
+    outputs, scale = scaled_outputs(encoder, answer.vectors)
+    to_output, offset = encoder.tensors["classes.weight"], encoder.tensors["classes.bias"]
+    change, shift = update_weights(answer.logits, outputs, targets, weights, n_before)
+    weight, bias = (x.detach().cpu().numpy() for x in (network.classes.weight, network.classes.bias))
+    weight, bias = weight + scale * change @ to_output / share, bias + (shift + scale * change @ offset) / share
+    set_last_layer(network, weight.astype(np.float32), bias.astype(np.float32))
+
+
+def scaled_outputs(encoder: Encoder, vectors: Logits) -> tuple[Logits, float]:
+    """Return an encoder's outputs for document vectors, scaled to a mean length of one, and the scale."""
+    outputs = vectors @ encoder.tensors["classes.weight"].T + encoder.tensors["classes.bias"]
+    scale = 1 / max(float(np.linalg.norm(outputs, axis=1).mean()), float(np.finfo(np.float32).tiny))
+    return scale * outputs, scale
 
 
 @torch.no_grad()

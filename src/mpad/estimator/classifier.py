@@ -5,8 +5,10 @@ for each network, train, complete the model on held-out documents, score it. Eac
 the order in which `fit` calls it. `MPADClassifier`, at the end, adds the network and the linear part.
 """
 
+import copy
 import os
 import sys
+import time
 from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,11 +42,19 @@ from mpad.config import (
 from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_examples, as_labels, as_seed, as_texts, as_validation, as_weights, label_names
 from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
-from mpad.data.labels import Labels, fit_thresholds, learn_labels
+from mpad.data.labels import Labels, fit_thresholds, learn_labels, rightness
 from mpad.data.streams import Columns
 from mpad.encoder.encoder import AUTO as AUTO_ENCODER
 from mpad.encoder.encoder import Encoder, load_encoder
-from mpad.encoder.start import Start, choose_start, document_vectors, fit_last_layer, set_last_layer, start_from
+from mpad.encoder.start import (
+    Start,
+    choose_start,
+    document_vectors,
+    fit_last_layer,
+    set_last_layer,
+    start_from,
+    update_last_layer,
+)
 from mpad.ensemble import Ensemble, scale_logits
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
@@ -55,7 +65,7 @@ from mpad.export.hub import fetch, upload
 from mpad.graph.build import GraphConfig
 from mpad.inference.pipeline import Pipeline
 from mpad.linear.few import FewLabels, fit_few_labels
-from mpad.linear.fit import HeldOutFit, LinearData, fit_all, fit_linear_part, fit_temperature
+from mpad.linear.fit import HeldOutFit, LinearData, cross_entropy, fit_all, fit_linear_part, fit_temperature
 from mpad.model import MPAD
 from mpad.network import Corpus, Network, find_device, to_device
 from mpad.storage.model_folder import as_json
@@ -252,12 +262,14 @@ class TextClassifier(_Estimator, ABC):
         return epoch_bar(self._members, accuracy, config.keep == "best")
 
     def partial_fit(self, X: Iterable[str], y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Adjust a fitted network to further documents: one epoch over them, at a tenth of the learning rate.
+        """Adjust a fitted model to further documents.
 
-        It is meant for small updates of a model that was fitted on much data. It is no way to train from the beginning:
-        the first call is `fit` on the first batch, and the vocabulary, the linear part and the weights of the parts
-        stay those of that batch (docs/how-to/go-on.md). For data that comes in batches, call `fit` on all of it, or
-        `fit_stream` if it does not fit into memory. The first call needs documents of every class.
+        If the network started from an encoder, its last layer is fitted to them, near its present weights, which count
+        for as many documents as the model has seen. Otherwise the network is trained for one epoch at a tenth of the
+        learning rate. It is meant for small updates: vocabulary, linear part and the weights of the parts stay those of
+        the first call, which is `fit` on the first batch (docs/how-to/go-on.md). For data that comes in batches, call
+        `fit` on all of it, or `fit_stream` if it does not fit into memory. The first call needs documents of every
+        class.
         """
         if not hasattr(self, "model_"):
             check_all_classes(y, classes)
@@ -779,11 +791,13 @@ def documents_of(examples: Examples | None) -> Rows:
 def train_further(
     estimator: TextClassifier, texts: list[str], labels: NDArray[Any], weights: NDArray[np.float32]
 ) -> tuple[Pipeline, History]:
-    """Train the fitted network for one epoch on further documents, at a tenth of the learning rate."""
+    """Adjust the fitted network to further documents: its last layer, or by an epoch at a tenth of the rate."""
     model = estimator.model_
     targets = same_classes(model, labels).encode(labels)
     weights = weights * model.labels.weights(estimator.class_weight, targets)
     packed = model.pack(texts)
+    if isinstance(model.network, MPAD) and model.network.config.read_words and not model.network.config.hierarchical:
+        return refit_last_layer(estimator, model, packed, targets, weights)
     trained: Network = model.network
     network = type(trained)(trained.config).to(trained.device)
     network.set_vectors(trained.vectors if (rows := trained.rows_for(packed)) is None else rows)
@@ -797,6 +811,23 @@ def train_further(
     (history,) = train([Task(network, examples, None, config)])
     network.set_vectors(network.vectors if trained.config.learn_vectors else trained.vectors)
     return model.with_network(network.eval()), history
+
+
+def refit_last_layer(
+    estimator: TextClassifier, model: Pipeline, packed: Any, targets: NDArray[Any], weights: NDArray[np.float32]
+) -> tuple[Pipeline, History]:
+    """Adjust the last layer of a network that started from an encoder, as much as it has seen few documents before."""
+    start = time.perf_counter()
+    encoder = estimator.encoder_ or load_encoder(getattr(estimator, "encoder", None) or AUTO_ENCODER)
+    network = copy.deepcopy(model.network)
+    share = 1.0 if model.potentials is None else float(model.potentials.network)
+    if share > 0:  # otherwise the linear part predicts alone
+        update_last_layer(network, encoder, model.answer(packed), share, targets, weights, len(estimator.trained_on_))
+    model = model.with_network(network)
+    logits = np.asarray(model.answer(packed).logits, np.float64)
+    loss, right = cross_entropy(logits, targets)[0] / max(len(targets), 1), float(rightness(logits, targets).mean())
+    report = EpochReport(1, 1, loss, loss, right, time.perf_counter() - start, True)
+    return model, History([report], 1, interrupted=False)
 
 
 def check_all_classes(y: Any, classes: Any) -> None:

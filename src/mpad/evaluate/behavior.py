@@ -54,6 +54,8 @@ _TEMPLATES = {
     ),
 }
 CATEGORIES = tuple(_TEMPLATES)
+_SAME_SIDE = "intensifiers"  # both sentences are praise, or both blame
+_SAME = 1e-6  # difference of probabilities that counts as a tie
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Behavior:
 
     category: str
     pairs: int
-    right: float  # share of pairs whose first sentence has the higher positive probability
+    right: float  # share of pairs whose first sentence has the higher positive probability; half is chance
+    ties: float  # share of pairs whose sentences have the same probability
+    both: float | None  # share with both sentences on their own side of one half; a quarter is chance
 
     @property
     def interval(self) -> Share:
@@ -121,10 +125,17 @@ def check_behavior(
     column = _positive_column(classes, probabilities, positive)
     pairs = minimal_pairs()
     firsts, seconds = ([getattr(pair, name) for pair in pairs] for name in ("positive", "negative"))
-    right = probabilities(firsts)[:, column] > probabilities(seconds)[:, column]
+    first, second = probabilities(firsts)[:, column], probabilities(seconds)[:, column]
+    right, ties, both = first > second, np.abs(first - second) < _SAME, (first > 0.5) & (second < 0.5)
     category = np.array([pair.category for pair in pairs])
-    rows = [Behavior(name, int((category == name).sum()), float(right[category == name].mean())) for name in CATEGORIES]
-    return [*rows, Behavior("all", len(pairs), float(right.mean()))]
+    opposed = category != _SAME_SIDE
+
+    def score(name: str, chosen: NDArray[np.bool_]) -> Behavior:
+        decided = both[chosen & opposed]
+        share = float(decided.mean()) if len(decided) else None
+        return Behavior(name, int(chosen.sum()), float(right[chosen].mean()), float(ties[chosen].mean()), share)
+
+    return [*(score(name, category == name) for name in CATEGORIES), score("all", np.ones(len(pairs), bool))]
 
 
 def _positive_column(

@@ -7,14 +7,16 @@ weight of TF-IDF and the temperature are chosen by cross-validation, which also 
     logits = P x + W (A v + a) / scale + b
 
 x is the TF-IDF, v the vector of a document in the network, A v + a the outputs of the encoder. P becomes the linear
-part of the model, W A / scale the last layer of the network.
+part of the model, W A / scale the last layer of the network. Further documents (`partial_fit`) change W and b.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, hstack
 
 from mpad.data.labels import rightness
@@ -130,3 +132,34 @@ def _fit(examples: Examples, inputs: _Inputs, rows: Rows) -> tuple[Doubles, Doub
             own, intercept = np.concatenate([-own, own]) / 2, np.concatenate([-intercept, intercept]) / 2
         weight[classes], bias[classes] = own, intercept
     return weight, bias
+
+
+# ── Further documents ──
+
+
+def update_weights(
+    logits: NDArray[np.floating],
+    outputs: NDArray[np.floating],
+    targets: NDArray[Any],
+    weights: NDArray[np.floating],
+    n_before: int,
+) -> tuple[Doubles, Doubles]:
+    """Return changes of the weights (classes, width) and biases (classes,) of outputs by further documents.
+
+    `logits` are the model's for these documents, `outputs` (documents, width) have length one in the mean. The weights
+    stay near those that `n_before` documents gave, as if each had told as much as a document can.
+    """
+    c, width = logits.shape[1], outputs.shape[1]
+    x = np.column_stack([outputs, np.ones(len(outputs))])
+    curvature = 0.25 * (x**2).mean(0)  # of the cross-entropy per document, at most
+    precision = 1 / _STRENGTH + n_before * curvature
+
+    def loss(change: Doubles) -> tuple[float, Doubles]:
+        change = change.reshape(c, width + 1)
+        value, slope = cross_entropy(logits + x @ change.T, targets, weights)
+        gradient = slope.T @ x + precision * change
+        return value + 0.5 * float((precision * change**2).sum()), gradient.ravel()
+
+    found = minimize(loss, np.zeros(c * (width + 1)), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    change = found.x.reshape(c, width + 1)
+    return change[:, :width], change[:, width]

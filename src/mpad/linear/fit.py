@@ -336,18 +336,21 @@ def fit_part_weights(experts: Sequence[NDArray[Any]], targets: NDArray[Any], pri
     return np.asarray(np.exp(minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x))
 
 
-def cross_entropy(logits: Doubles, targets: NDArray[Any]) -> tuple[float, Doubles]:
-    """Return the cross-entropy summed over documents, and its gradient by the logits."""
+def cross_entropy(
+    logits: Doubles, targets: NDArray[Any], weights: NDArray[np.floating] | None = None
+) -> tuple[float, Doubles]:
+    """Return the weighted cross-entropy summed over documents, and its gradient by the logits."""
+    w = np.ones(len(targets)) if weights is None else np.asarray(weights, np.float64)
     if targets.ndim == 2:
         p = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
         losses = np.logaddexp(0, logits) - targets * logits
-        return float(losses.mean(1).sum()), (p - targets) / targets.shape[1]
+        return float(losses.mean(1) @ w), w[:, None] * (p - targets) / targets.shape[1]
     shifted = logits - logits.max(1, keepdims=True)
     total = np.exp(shifted).sum(1, keepdims=True)
     rows = np.arange(len(targets))
     slope = np.exp(shifted) / total
     slope[rows, targets] -= 1
-    return float((np.log(total[:, 0]) - shifted[rows, targets]).sum()), slope
+    return float((np.log(total[:, 0]) - shifted[rows, targets]) @ w), w[:, None] * slope
 
 
 def _clearly_better(one: Doubles, other: Doubles) -> bool:
