@@ -171,9 +171,8 @@ class MeanOfWords(nn.Module):
 
     def forward(self, h: Tensor, graph: Graph) -> Tensor:
         """H⁰ (rows, width) → (n, width), without the masters."""
-        words = h[: graph.owner.shape[0]]
-        count = segment_sum(words.new_ones(len(words)), graph.owner, graph.n).clamp(min=1)
-        return segment_sum(words, graph.owner, graph.n) / count[:, None]
+        h, ones = h[: graph.owner.shape[0]], torch.ones_like(graph.owner)
+        return segment_sum(h, graph.owner, graph.n) / segment_sum(ones, graph.owner, graph.n).clamp(min=1)[:, None]
 
 
 class Readout(nn.Module):
@@ -191,20 +190,17 @@ class Readout(nn.Module):
         owner, n, parts, alphas = graph.owner, graph.owner.shape[0], [], []
         for attention, h in zip(self.attention, states, strict=True):
             words, masters = h.split([n, h.shape[0] - n])
-            if self.skip:
-                u, alpha = attention(words, owner, graph.n)
-                parts += [u, masters]
-            else:  # without the skip connection, a master is a node like the others
-                every = torch.cat([owner, torch.arange(masters.shape[0], device=h.device)])
-                u, alpha = attention(h, every, graph.n)
-                parts.append(u)
+            # Without the skip connection, a master is a node like the others.
+            everything = owner if self.skip else torch.cat([owner, torch.arange(masters.shape[0], device=h.device)])
+            u, alpha = attention(words if self.skip else h, everything, graph.n)
+            parts += [u, masters] if self.skip else [u]
             alphas.append(alpha[:n])
         return torch.cat(parts, dim=1), torch.stack(alphas)
 
     def forward(self, states: list[Tensor], graph: Graph, mean: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """H¹ … H^T [, mean of H⁰] → vectors (n, document_width), attention."""
-        pooled, attention = self.pool(states, graph)
-        read = pooled if mean is None else torch.cat([pooled, mean], dim=1)
+        read, attention = self.pool(states, graph)
+        read = read if mean is None else torch.cat([read, mean], dim=1)
         return F.relu(self.dense(self.norm(read))), attention
 
 
@@ -213,12 +209,11 @@ class GraphEncoder(nn.Module):
 
     def __init__(self, config: MPADConfig, in_width: int, rounds: int, master: bool, first: bool) -> None:
         super().__init__()
-        self.rounds = nn.ModuleList(
-            MessagePassing(config, config.hidden if t else in_width, first and t == 0) for t in range(rounds)
-        )
+        widths = [in_width, *[config.hidden] * rounds]
+        self.rounds = nn.ModuleList(MessagePassing(config, widths[t], first and t == 0) for t in range(rounds))
         self.mean = MeanOfWords() if first and config.read_words else None
-        width, more = config.hidden if rounds else in_width, in_width if first and config.read_words else 0
-        self.readout = Readout(config, width, max(rounds, 1), master and config.master_skip, more)
+        more = 0 if self.mean is None else in_width
+        self.readout = Readout(config, widths[-1], max(rounds, 1), master and config.master_skip, more)
 
     def forward(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """H⁰ (rows, in_width) → vectors (n, document_width), attention. Without rounds, H⁰ itself is read out."""
@@ -247,8 +242,8 @@ class MPAD(GraphNetwork):
         self.input_dropout, self.dropout = Dropout(config.dropout, layer=0), Dropout(config.dropout, layer=1)
         self.words = GraphEncoder(config, config.vector_width, config.steps, config.master_node, first=True)
         rounds = 0 if config.variant == "sentence-att" else config.steps
-        width, by_sentence = config.document_width, config.hierarchical
-        self.sentences = GraphEncoder(config, width, rounds, False, first=False) if by_sentence else None
+        width = config.document_width
+        self.sentences = GraphEncoder(config, width, rounds, False, first=False) if self.by_sentence else None
         self.classes = nn.Linear(width, config.n_classes)
 
     def forward(self, batch: GraphBatch, edge_scale: Tensor | None = None, vectors: Tensor | None = None) -> Output:
