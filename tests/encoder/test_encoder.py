@@ -1,7 +1,10 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -81,3 +84,25 @@ def test_it_encodes_as_sentence_transformers_does(small_folder, raw_texts):
     assert model.similarity(one, many).shape == (1, 3)
     assert model.encode([]).shape == (0, 12) and model.nearest("x", []) == []
     assert np.isfinite(model.encode(["", "☃"])).all()
+
+
+def test_the_commands_describe_it_embed_texts_and_find_close_ones(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", "mpad", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1_200, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    facts = json.loads(run("info", SHIPPED, "--json"))
+    assert facts["model"] == "encoder" and facts["width of a vector"] == 1152 and len(facts["teachers"]) == 2
+    (tmp_path / "texts.csv").write_text("text\nthe kitten drinks milk\nhow to file a tax return\n")
+    run("embed", "texts.csv", "--out", "vectors.parquet")
+    run("embed", "texts.csv", "--out", "vectors.npy")
+    table = parquet.read_table(tmp_path / "vectors.parquet")
+    assert table.column("text").to_pylist()[0] == "the kitten drinks milk"
+    assert np.allclose(np.array(table.column("vector").to_pylist()), np.load(tmp_path / "vectors.npy"), atol=1e-6)
+    (row,) = [
+        json.loads(line)
+        for line in run("embed", "texts.csv", "--query", "a small cat", "--top", 1, "--format", "jsonl").splitlines()
+    ]
+    assert row["text"] == "the kitten drinks milk"

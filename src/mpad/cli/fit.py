@@ -120,6 +120,8 @@ def run(
     from mpad.paper import zoo
     from mpad.text.distilled import missing_hint
 
+    if network.get("encoder") == "none":
+        network["encoder"] = None
     weights = {"class_weight": "balanced" if balanced else None}
     shared = {**training, **weights, **vector_option(vectors), "device": device, "random_state": seed}
     classifier = MPADClassifier(**network, **shared) if model == "mpad" else zoo.make_with(model, shared)

@@ -15,7 +15,7 @@ def run(
     as_json: Annotated[bool, Option("--json", help="Print as JSON.")] = False,
     tokenizer: OwnTokenizer = None,
 ) -> None:
-    """Describe a fitted model: classes, vocabulary, network, format, training data and scores.
+    """Describe a fitted model or an encoder: classes, vocabulary, network, format, training data and scores.
 
     Without a model: versions, compiled code, threads, GPU and precision of this installation.
 
@@ -28,6 +28,7 @@ def run(
 
         _print_facts(dict(environment()), "this installation", as_json)
         return
+    from mpad.encoder.encoder import KIND, Encoder, load_encoder
     from mpad.estimator.classifier import TextClassifier
     from mpad.estimator.training_card import model_facts
     from mpad.paper import zoo
@@ -38,11 +39,14 @@ def run(
     facts: dict[str, Any] = {"format": files.config["format"], "written by": f"mpad {files.config['mpad']}"}
     facts |= {"checksums": checked, **{name.replace("_", " "): value for name, value in files.card().items()}}
     try:
-        loaded = zoo.load(model, "cpu", tokenizer)
+        loaded = load_encoder(model) if files.kind == KIND else zoo.load(model, "cpu", tokenizer)
     except MissingExtra as error:
         facts |= {"model": files.kind, "note": str(error)}
     else:
-        if isinstance(loaded, TextClassifier):
+        if isinstance(loaded, Encoder):
+            shape = {"words": len(loaded.vocabulary), "width of a vector": loaded.width, "hidden": loaded.config.hidden}
+            facts = {"model": KIND, **shape, "steps": loaded.config.steps, **facts}
+        elif isinstance(loaded, TextClassifier):
             own = {"preset": getattr(loaded, "preset", None), "best epoch": loaded.best_epoch_}
             facts = {**model_facts(loaded.model_), **own, **facts}
         else:

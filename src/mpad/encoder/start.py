@@ -23,6 +23,7 @@ from mpad.training.task import Examples
 
 Logits = NDArray[np.floating]  # (documents, …)
 HEAD_STRENGTH = 3.0  # C of the regression that the last layer starts from
+_MOST_FITTED = 10_000  # documents of that regression
 LEAST_KNOWN = 0.7  # share of the running words that the shipped encoder must know
 
 
@@ -108,9 +109,10 @@ def fit_last_layer(network: MPAD, encoder: Encoder, examples: Examples, strength
     """Fit the last layer by a logistic regression on the encoder's outputs, with all other weights as they are."""
     if network.config.hierarchical or not len(examples):
         return
-    outputs, scale = scaled_outputs(encoder, document_vectors(network, examples.corpus, examples.documents))
+    every = slice(None, None, -(-len(examples) // _MOST_FITTED))
+    outputs, scale = scaled_outputs(encoder, document_vectors(network, examples.corpus, examples.documents[every]))
     to_output, offset = encoder.tensors["classes.weight"], encoder.tensors["classes.bias"]
-    targets, weights = examples.targets.cpu().numpy(), examples.weights.cpu().numpy()
+    targets, weights = examples.targets[every].cpu().numpy(), examples.weights[every].cpu().numpy()
     weight = np.zeros(tuple(network.classes.weight.shape), np.float32)
     bias = np.zeros(len(weight), np.float32)
     for classes, own, intercept in fit_regressions(outputs, targets, weights, strength):

@@ -872,7 +872,7 @@ class MPADClassifier(TextClassifier):
     encoder : str, path or None, default="auto"
         Pretrained network to start from. "auto": the English one that ships with mpad, if it knows most words of the
         documents and `vectors`, `features` and the network's settings are the defaults. The folder of another, from
-        `mpad pretrain`. None: random weights.
+        `mpad pretrain`. None ("none" on the command line): random weights.
     steps : int or "auto", default="auto"
         Rounds of message passing at each level; by default the encoder's, or 2.
     hidden : int or "auto", default="auto"
