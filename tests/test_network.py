@@ -37,7 +37,7 @@ def test_a_pickled_model_leaves_its_tables_behind(fitted_flat):
     answered = model.logits(["an apple"])
     again = pickle.loads(pickle.dumps(model))
     assert model.network._folded is not None and again.network._folded is None
-    assert np.array_equal(again.logits(["an apple"]), answered)
+    assert np.allclose(again.logits(["an apple"]), answered, rtol=1e-6)  # sums of threads round differently
 
 
 def _ask(model):

@@ -41,7 +41,7 @@ def test_every_row_of_the_tables_is_an_estimator():
             if model not in PLAIN:
                 dataset = "sst1" if reads_trees(model) else "imdb"
                 estimator = make_estimator(make_cell(dataset, model), "vectors.bin")
-                assert getattr(estimator, "hidden", 128) == (64 if "best" in model else 128)
+                assert getattr(estimator, "hidden", 128) == ("auto" if "best" in model else 128)
     assert len(table_models("table3")) == 10 and set(paper.TABLE_3) < set(MODELS)
     default = {"mpad-best", "mpad-best-5", "mpad-best-network"}
     assert set(table_models("table2")) == {*zoo.NAMES, *default}
