@@ -194,3 +194,23 @@ def test_the_rules_of_the_other_tokenizers_and_of_sentences_suffice(text, name):
     traced = tokenizer.trace(text)
     assert [word for words in read for word in words] == traced.words
     assert [number for number, words in enumerate(read) for _ in words] == traced.sentences
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"max_epochs": 1}], ids=["few labels", "trained further"])
+def test_a_model_that_started_from_an_encoder(options, tmp_path):
+    reviews = [
+        "a wonderful film , i loved it",
+        "an awful film , i hated it",
+        "great acting",
+        "bad acting and plot",
+    ] * 10
+    model = MPADClassifier(random_state=0, device="cpu", **options).fit(reviews, ["good", "bad"] * 20)
+    assert model.encoder_ is not None
+    model.save(tmp_path / "model")
+    export_onnx(tmp_path / "model", tmp_path / "onnx")
+    pipeline = inference.load(tmp_path / "model")
+    worst = differences(
+        session(tmp_path / "onnx" / "model.onnx"), pipeline, ["not a wonderful film", "unappleless", ""]
+    )
+    assert max(worst) < 1e-4
