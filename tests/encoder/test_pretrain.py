@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mpad.encoder import pretraining
 from mpad.encoder.pretraining import PretrainConfig, pretrain
 from mpad.errors import InputError
 
-from .conftest import SMALL
+from .conftest import SMALL, WordTeacher
 
 
 def test_it_imitates_its_teacher_and_says_how_well(small_encoder, raw_texts):
@@ -51,7 +52,19 @@ def test_it_continues_from_an_encoder(word_teacher, small_encoder, raw_texts, tm
         cache=tmp_path,
     )
     assert more.vocabulary.words == small_encoder.vocabulary.words and more.card["start"] == "small"
-    assert more.card["cosines"]["words"] > 0.5
+    assert more.card["cosines"]["words"] > 0.5  # the last layer is kept, too
+
+
+def test_an_encoder_has_an_output_per_teacher(word_teacher, small_encoder, raw_texts, tmp_path, monkeypatch):
+    class Other(WordTeacher):
+        label = "other"
+
+    monkeypatch.setattr(pretraining, "Teacher", lambda name, *rest: (Other if name == "other" else WordTeacher)(name))
+    config = replace(SMALL, passages=64, rounds=1, learning_rate=1e-6)
+    both = pretrain(raw_texts[:50], ["other", "words"], config, start=small_encoder, device="cpu", cache=tmp_path)
+    assert list(both.outputs) == ["other", "words"]
+    assert np.allclose(both.tensors["classes.weight"][12:], small_encoder.tensors["classes.weight"], atol=1e-3)
+    assert both.card["cosines"]["words"] > both.card["cosines"]["other"]
 
 
 def test_bad_input_is_refused_in_a_line(word_teacher, raw_texts, tmp_path):

@@ -301,10 +301,13 @@ class _Run:
         if self.start is not None:
             old = self.start.config
             network = MPAD(MPADConfig(**{**asdict(old), "n_classes": n_outputs, "learn_vectors": True}))
-            same = list(self.start.outputs.items()) == [(teacher.label, teacher.width) for teacher in self.teachers]
-            skipped = (VECTORS,) if same else (VECTORS, "classes.weight", "classes.bias")
-            tensors = {key: torch.from_numpy(x) for key, x in self.start.tensors.items() if key not in skipped}
-            network.load_state_dict(tensors, strict=False)
+            weights = {
+                name: torch.from_numpy(x)
+                for name, x in self.start.tensors.items()
+                if name != VECTORS and not name.startswith("classes.")
+            }
+            network.load_state_dict(weights, strict=False)
+            self._copy_outputs(network, self.start)
             network.set_vectors(torch.from_numpy(self.start.tensors[VECTORS].astype(np.float32)))
             return network
         network = MPAD(
@@ -318,6 +321,17 @@ class _Run:
         )
         network.set_vectors(torch.from_numpy(self._word_vectors(vocabulary, counts)))
         return network
+
+    @torch.no_grad()
+    def _copy_outputs(self, network: MPAD, start: Encoder) -> None:
+        """Copy the last layer's rows of the teachers that `start` has imitated, too."""
+        place, old = 0, dict(zip(start.outputs, np.cumsum([0, *start.outputs.values()]).tolist(), strict=False))
+        for teacher in self.teachers:
+            if start.outputs.get(teacher.label) == teacher.width:
+                rows = slice(old[teacher.label], old[teacher.label] + teacher.width)
+                for name, own in (("weight", network.classes.weight), ("bias", network.classes.bias)):
+                    own[place : place + teacher.width] = torch.from_numpy(start.tensors[f"classes.{name}"][rows])
+            place += teacher.width
 
     def _word_vectors(self, vocabulary: Vocabulary, counts: Counter[str]) -> NDArray[np.float32]:
         """Return principal components of the teachers' vectors of single words; frequent words are shortened."""

@@ -41,8 +41,8 @@ class Teacher:
 
     @property
     def label(self) -> str:
-        """Name of the teacher without its path."""
-        return Path(self.name).name
+        """Name of the teacher without its path; "minilm" is all-MiniLM-L6-v2."""
+        return "all-MiniLM-L6-v2" if self.name == MINILM else Path(self.name).name
 
     @cached_property
     def width(self) -> int:
