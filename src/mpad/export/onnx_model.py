@@ -176,6 +176,7 @@ def write_onnx(pipeline: Pipeline, path: Path) -> list[str]:
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
+            custom_translation_table={torch.ops.aten.index_add.default: _index_add},
         )
     passes.ClearMetadataAndDocStringPass()(program.model)  # source lines and paths of this machine
     program.model.ir_version = IR_VERSION
@@ -186,6 +187,14 @@ def write_onnx(pipeline: Pipeline, path: Path) -> list[str]:
     size = sum(tensor.nbytes for tensors in (model.parameters(), model.buffers()) for tensor in tensors)
     program.save(path, external_data=size > _LARGEST)
     return model.inputs
+
+
+def _index_add(zeros: Any, dim: int, index: Any, source: Any, alpha: float = 1.0) -> Any:
+    """Translate index_add over rows. ONNX Runtime adds rows wrongly in ScatterND if it has several threads."""
+    operators = require("onnxscript", extra="onnx").opset18
+    column = operators.Reshape(index, operators.Constant(value_ints=[-1] + [1] * (len(source.shape) - 1)))
+    places = operators.Expand(column, operators.Shape(source))
+    return operators.ScatterElements(zeros, places, source, axis=0, reduction="add")
 
 
 @contextmanager
