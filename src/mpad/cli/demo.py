@@ -30,7 +30,7 @@ def run(
     console = Console()
     check_destination(out)
     check_new(out, force)
-    console.print("Reading 3,432 rated tweets and the word vectors …")
+    console.print("Reading 3,432 rated tweets …")
     from mpad.estimator.classifier import MPADClassifier
     from mpad.estimator.held_out_scores import wilson
     from mpad.paper import zoo
