@@ -46,7 +46,7 @@ def make_examples(
 
 
 class Objective:
-    """What a network is trained for, and how good its output is: by default, classes or labels."""
+    """Loss and score of a network's output; these are those of classification."""
 
     def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each document (…, documents): softmax for class numbers, sigmoids for labels."""
