@@ -2,11 +2,12 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mpad.encoder import pretraining
+from mpad.encoder import load_encoder, pretraining
 from mpad.encoder.pretraining import PretrainConfig, pretrain
 from mpad.errors import InputError
 
@@ -93,3 +94,35 @@ def test_the_command_refuses_what_cannot_be_a_teacher(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=1_200, env=os.environ)
     assert done.returncode == 1 and "no teacher 'nowhere'" in done.stderr and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "e").exists()
+
+
+SCRIPT = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from mpad.encoder import load_encoder, pretraining
+from tests.encoder.conftest import SMALL, WORDS, WordTeacher
+pretraining.Teacher, pretraining.CHUNK = WordTeacher, 64
+generator = np.random.default_rng(0)
+texts = [" ".join(generator.choice(WORDS, generator.integers(3, 15))) + "." for _ in range(400)]
+encoder = pretraining.pretrain(texts, ["words"], SMALL, device="cpu", cache=sys.argv[2])
+encoder.save(sys.argv[3] + os.environ["RANK"])
+"""
+
+
+def test_two_processes_train_one_encoder(tmp_path, raw_texts):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    root = Path(__file__).parent.parent.parent
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(
+        [*run, str(root), str(tmp_path / "cache"), str(tmp_path / "encoder")],
+        capture_output=True,
+        text=True,
+        timeout=1_200,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    first, second = (load_encoder(tmp_path / f"encoder{rank}") for rank in range(2))
+    assert first.card["cosines"]["words"] > 0.5
+    assert np.array_equal(first.encode(raw_texts[:20]), second.encode(raw_texts[:20]))

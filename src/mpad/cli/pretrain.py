@@ -1,5 +1,6 @@
 """`mpad pretrain`: train an encoder to imitate sentence transformers."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,6 +45,8 @@ def run(
 
     Example: `mpad pretrain tickets.csv --teacher minilm --from auto --passages 500000 --out ticket-encoder`
 
+    Example: `torchrun --nproc-per-node 2 -m mpad pretrain texts.csv --teacher minilm --out my-encoder`
+
     Example: `mpad fit train.csv --encoder my-encoder --out my-model`
 
     The teachers' vectors are computed once and cached: about 50 short passages per second and core with MiniLM, 20,000
@@ -74,6 +77,8 @@ def run(
             shown=True,
             name=out.name,
         )
+    if int(os.environ.get("RANK", "0")) > 0:
+        return  # of several processes, the first writes the encoder
     encoder.save(out)
     checkpoint.unlink(missing_ok=True)
     cosines = ", ".join(f"{name} {cosine:.3f}" for name, cosine in encoder.card["cosines"].items())

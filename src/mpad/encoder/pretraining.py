@@ -191,6 +191,9 @@ def pretrain(
     with join_processes(place) as processes:
         run = _Run(config, known, folder, processes, shown and processes.first, start)
         chunks, counts = run.cut(texts)
+        if len(chunks) < processes.size:
+            few = f"{sum(chunk.passages for chunk in chunks):,} passages are too few for {processes.size} processes"
+            raise InputError(f"{few}: each needs a chunk of {CHUNK:,}; start fewer processes")
         vocabulary = run.vocabulary(counts)
         shards = run.embed(chunks, vocabulary)
         network = run.network(vocabulary, counts).to(place)
