@@ -76,8 +76,8 @@ def choose_start(
         if changed:
             return Start(None, f"the encoder has other settings ({', '.join(changed)}): trained from random weights")
         if share < LEAST_KNOWN:
-            known = f"the encoder that ships knows {100 * share:.0f} % of these documents' words"
-            return Start(None, f"{known}, not English?: trained from random weights")
+            known = f"the English encoder knows {100 * share:.0f} % of the words of these documents"
+            return Start(None, f"{known}: trained from random weights")
         return Start(found)
     if changed:
         raise InputError(
