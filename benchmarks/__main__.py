@@ -15,14 +15,15 @@ SECTIONS = {
 
 
 def main() -> None:
-    """Run every section, or those whose titles begin with the words given."""
+    """Run every section, or those whose titles begin with the words given, whose record is a file of its own."""
     results.check_clean()
     found = {}
     for title, section in SECTIONS.items():
         if len(sys.argv) == 1 or any(title.lower().startswith(word.lower()) for word in sys.argv[1:]):
             print(f"… {title}", file=sys.stderr, flush=True)
             found[title] = section()
-    results.write(found, "cpu")
+    parts = "-".join(title.split()[0].lower() for title in found)
+    results.write(found, "cpu" if len(found) == len(SECTIONS) else parts)
 
 
 if __name__ == "__main__":

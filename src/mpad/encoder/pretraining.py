@@ -27,6 +27,7 @@ from mpad.config import MPADConfig, TrainingConfig
 from mpad.data.equal_texts import text_hashes
 from mpad.encoder.encoder import Encoder
 from mpad.encoder.passages import cut_passages
+from mpad.encoder.start import start_from
 from mpad.encoder.teachers import CHUNK, Teacher
 from mpad.encoder.vocabulary import count_words, encode_pieces, learn_pieces, spelling
 from mpad.errors import InputError
@@ -58,7 +59,7 @@ class PretrainConfig:
 
     Parameters
     ----------
-    hidden : int, default=64
+    hidden : int, default=128
         Width of a node's state.
     steps : int, default=2
         Rounds of message passing.
@@ -87,7 +88,7 @@ class PretrainConfig:
 
     """
 
-    hidden: int = 64
+    hidden: int = 128
     steps: int = 2
     vector_width: int = 256
     read_width: int = 512
@@ -199,7 +200,8 @@ def pretrain(
         network = run.network(vocabulary, counts).to(place)
         corpus = ShardedCorpus(shards, run.held_out(chunks), config.seed, processes.size, _WINDOW)
         if kept is not None:
-            facts = [__version__, asdict(config), [teacher.digest for teacher in known], [c.path.name for c in chunks]]
+            learned = [teacher.digest for teacher in known], None if start is None else dict(start.card)
+            facts = [__version__, asdict(config), *learned, [chunk.path.name for chunk in chunks]]
             kept.belong_to(fingerprint(facts, {}), config.seed)
         cosines, rounds = run.train(network, corpus, sink if processes.first else silent, kept)
     card = model_card(
@@ -304,12 +306,7 @@ class _Run:
         if self.start is not None:
             old = self.start.config
             network = MPAD(MPADConfig(**{**asdict(old), "n_classes": n_outputs, "learn_vectors": True}))
-            weights = {
-                name: torch.from_numpy(x)
-                for name, x in self.start.tensors.items()
-                if name != VECTORS and not name.startswith("classes.")
-            }
-            network.load_state_dict(weights, strict=False)
+            start_from(network, self.start)
             self._copy_outputs(network, self.start)
             network.set_vectors(torch.from_numpy(self.start.tensors[VECTORS].astype(np.float32)))
             return network

@@ -15,14 +15,14 @@ from mpad.errors import InputError
 from mpad.graph.build import GraphConfig
 from mpad.inference.network import Answer
 from mpad.linear.few import update_weights
-from mpad.linear.fit import fit_regressions
+from mpad.linear.fit import fit_regression
 from mpad.model import MPAD
 from mpad.network import Corpus, in_batches
 from mpad.storage.model_folder import VECTORS
 from mpad.training.task import Examples
 
 Logits = NDArray[np.floating]  # (documents, …)
-HEAD_STRENGTH = 3.0  # C of the regression that the last layer starts from
+_STRENGTH = 3.0  # C of the regression that the last layer starts from
 _MOST_FITTED = 10_000  # documents of that regression
 LEAST_KNOWN = 0.7  # share of the running words that the shipped encoder must know
 
@@ -96,16 +96,15 @@ def known_share(encoder: Encoder, words: Sequence[str], counts: NDArray[np.integ
 
 def start_from(network: nn.Module, encoder: Encoder) -> None:
     """Copy an encoder's weights into a network of its sizes, except the last layer's."""
-    own = network.state_dict()
     weights = {
         name: torch.from_numpy(np.array(value))
         for name, value in encoder.tensors.items()
-        if name != VECTORS and not name.startswith("classes.") and name in own
+        if name != VECTORS and not name.startswith("classes.")
     }
     network.load_state_dict(weights, strict=False)
 
 
-def fit_last_layer(network: MPAD, encoder: Encoder, examples: Examples, strength: float = HEAD_STRENGTH) -> None:
+def fit_last_layer(network: MPAD, encoder: Encoder, examples: Examples) -> None:
     """Fit the last layer by a logistic regression on the encoder's outputs, with all other weights as they are."""
     if network.config.hierarchical or not len(examples):
         return
@@ -113,17 +112,12 @@ def fit_last_layer(network: MPAD, encoder: Encoder, examples: Examples, strength
     outputs, scale = scaled_outputs(encoder, document_vectors(network, examples.corpus, examples.documents[every]))
     to_output, offset = encoder.tensors["classes.weight"], encoder.tensors["classes.bias"]
     targets, weights = examples.targets[every].cpu().numpy(), examples.weights[every].cpu().numpy()
-    weight = np.zeros(tuple(network.classes.weight.shape), np.float32)
-    bias = np.zeros(len(weight), np.float32)
-    for classes, own, intercept in fit_regressions(outputs, targets, weights, strength):
-        if len(own) < len(classes):
-            own, intercept = np.concatenate([-own, own]) / 2, np.concatenate([-intercept, intercept]) / 2
-        weight[classes], bias[classes] = scale * own @ to_output, intercept + scale * own @ offset
-    set_last_layer(network, weight, bias)
+    weight, bias = fit_regression(outputs, targets, weights, network.config.n_classes, _STRENGTH)
+    set_last_layer(network, scale * weight @ to_output, bias + scale * weight @ offset)
 
 
 @torch.no_grad()
-def set_last_layer(network: MPAD, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
+def set_last_layer(network: MPAD, weight: NDArray[np.floating], bias: NDArray[np.floating]) -> None:
     """Replace weights (classes, document_width) and biases (classes,) of the last layer."""
     network.classes.weight.copy_(torch.from_numpy(weight))
     network.classes.bias.copy_(torch.from_numpy(bias))
@@ -148,7 +142,7 @@ def update_last_layer(
     change, shift = update_weights(answer.logits, outputs, targets, weights, n_before)
     weight, bias = (x.detach().cpu().numpy() for x in (network.classes.weight, network.classes.bias))
     weight, bias = weight + scale * change @ to_output / share, bias + (shift + scale * change @ offset) / share
-    set_last_layer(network, weight.astype(np.float32), bias.astype(np.float32))
+    set_last_layer(network, weight, bias)
 
 
 def scaled_outputs(encoder: Encoder, vectors: Logits) -> tuple[Logits, float]:

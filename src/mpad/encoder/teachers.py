@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.encoder.encoder import normalize
 from mpad.errors import InputError
 from mpad.extras import install_command, require
 from mpad.files.atomic import write_file
@@ -65,9 +66,7 @@ class Teacher:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Compute the vectors of texts: (texts, width)."""
         clean = [_SURROGATES.sub("�", text) for text in texts]
-        vectors = np.asarray(self._encode(clean), np.float32)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.maximum(lengths, np.finfo(np.float32).tiny))
+        return normalize(np.asarray(self._encode(clean), np.float32))
 
     def _encode(self, texts: list[str]) -> Any:
         if self.name == USE:

@@ -239,14 +239,15 @@ class TextClassifier(_Estimator, ABC):
         logits: NDArray[np.floating],
         histories: Sequence[History],
         refit: bool,
+        folds: int = 0,
     ) -> None:
         """Compare the model with the baseline on documents that it was not trained on; remember the training."""
         scored = np.unique(np.concatenate([tested for _, tested in splits]))
         truth, groups = read.targets[scored], read.groups[scored]
         baseline = baseline_predictions(read.texts, read.targets, splits, scored) if len(scored) else None
         self.held_out_ = score_held_out(self.labels_, logits, truth, baseline, groups)
-        if self.held_out_ is not None and read.split.held_out is None and len(scored) == len(read.texts):
-            self.held_out_ = replace(self.held_out_, folds=len(splits))
+        if self.held_out_ is not None:
+            self.held_out_ = replace(self.held_out_, folds=folds)
         if baseline is not None:
             self.held_out_accuracy_[BASELINE] = float((baseline == truth).mean())
         given = read.split.training
@@ -928,6 +929,8 @@ class MPADClassifier(TextClassifier):
         documents, calibrates the probabilities with them, and then trains the linear part on them too; it chooses no
         epoch with them. The presets "paper" and "authors" choose the best epoch with them. Copies of a text are never
         split. With 0 nothing is held out: the parts have their usual weights, and the epoch that is best on X is kept.
+        With an encoder and fewer than 300 documents nothing is held out either: unless you set training options, one
+        regression over TF-IDF and the encoder's outputs is fitted on all of X and scored by five-fold cross-validation.
     class_weight : None, "balanced" or dict, default=None
         Weight of each label in the loss.
     device : str, default="auto"
@@ -1134,7 +1137,8 @@ class MPADClassifier(TextClassifier):
         )
         history = History([], 0, interrupted=False)
         self._remember(replace(whole, potentials=used.fitted.potentials), fitted, [history])
-        self._score(read, few.splits, few.logits, [history], refit)
+        folds = len(few.splits) if held is None else 0
+        self._score(read, few.splits, few.logits, [history], refit, folds)
 
     def _complete(
         self, model: Pipeline, data: TrainingData, tasks: Sequence[Task], seed: int, train_on_held: bool = True

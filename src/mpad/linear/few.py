@@ -29,7 +29,7 @@ from mpad.linear.fit import (
     as_potentials,
     assign_folds,
     cross_entropy,
-    fit_regressions,
+    fit_regression,
     fit_temperature,
 )
 from mpad.linear.potentials import Potentials
@@ -124,14 +124,9 @@ def _unseen_logits(examples: Examples, inputs: _Inputs, splits: Sequence[tuple[R
 
 
 def _fit(examples: Examples, inputs: _Inputs, rows: Rows) -> tuple[Doubles, Doubles]:
-    """Fit on some documents: weights (classes, inputs) and biases (classes,). Classes without examples get none."""
-    weight, bias = np.zeros((examples.n_classes, inputs.x.shape[1])), np.full(examples.n_classes, -1.0)
-    fits = fit_regressions(inputs.x[rows], examples.targets[rows], examples.weights[rows], _STRENGTH)
-    for classes, own, intercept in fits:
-        if len(own) < len(classes):
-            own, intercept = np.concatenate([-own, own]) / 2, np.concatenate([-intercept, intercept]) / 2
-        weight[classes], bias[classes] = own, intercept
-    return weight, bias
+    """Fit on some documents: weights (classes, inputs) and biases (classes,)."""
+    of = examples.targets[rows], examples.weights[rows], examples.n_classes
+    return fit_regression(inputs.x[rows], *of, _STRENGTH)
 
 
 # ── Further documents ──

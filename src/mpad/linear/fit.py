@@ -222,16 +222,24 @@ def _fit_classes(
             yield classes, fitted.coef_, fitted.intercept_
 
 
-def fit_regressions(
-    x: Any, targets: NDArray[Any], weights: NDArray[np.float32], strength: float
-) -> Iterator[tuple[Rows, Doubles, Doubles]]:
-    """Fit a logistic regression, or one per label; yield classes with their weights and intercepts, as above."""
+def fit_regression(
+    x: Any, targets: NDArray[Any], weights: NDArray[np.float32], n_classes: int, strength: float
+) -> tuple[Doubles, Doubles]:
+    """Fit a logistic regression, or one per label, with C = `strength`: weights (classes, inputs), biases (classes,).
+
+    Two classes have opposite weights. Classes without examples have none, and a low bias.
+    """
 
     def fit(x: Any, column: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
         with _ignore_convergence():
             return LogisticRegression(C=strength, max_iter=100, tol=1e-3).fit(x, column, sample_weight=weights)
 
-    return _fit_classes(fit, x, targets, weights)
+    weight, bias = np.zeros((n_classes, x.shape[1])), np.full(n_classes, -1.0)
+    for classes, own, intercept in _fit_classes(fit, x, targets, weights):
+        if len(own) < len(classes):
+            own, intercept = np.concatenate([-own, own]) / 2, np.concatenate([-intercept, intercept]) / 2
+        weight[classes], bias[classes] = own, intercept
+    return weight, bias
 
 
 def _fit_svm(x: csr_matrix, targets: NDArray[Any], weights: NDArray[np.float32]) -> LinearSVC:
