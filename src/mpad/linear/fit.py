@@ -234,7 +234,7 @@ def fit_regression(
         with _ignore_convergence():
             return LogisticRegression(C=strength, max_iter=100, tol=1e-3).fit(x, column, sample_weight=weights)
 
-    weight, bias = np.zeros((n_classes, x.shape[1])), np.full(n_classes, -1.0)
+    weight, bias = np.zeros((n_classes, x.shape[1]), x.dtype), np.full(n_classes, -1.0)
     for classes, own, intercept in _fit_classes(fit, x, targets, weights):
         if len(own) < len(classes):
             own, intercept = np.concatenate([-own, own]) / 2, np.concatenate([-intercept, intercept]) / 2
