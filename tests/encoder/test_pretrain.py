@@ -75,6 +75,10 @@ def test_bad_input_is_refused_in_a_line(word_teacher, raw_texts, tmp_path):
         pretrain(raw_texts, [], SMALL, cache=tmp_path)
     with pytest.raises(InputError, match="hidden"):
         PretrainConfig(hidden=0)
+    with pytest.raises(InputError, match="contrast"):
+        PretrainConfig(contrast=-1.0)
+    with pytest.raises(InputError, match="teacher_weights"):
+        pretrain(raw_texts, ["words"], SMALL, teacher_weights=[1, 2], cache=tmp_path)
 
 
 def test_the_command_refuses_what_cannot_be_a_teacher(tmp_path):

@@ -15,7 +15,7 @@ from mpad.data.readers import Files
 from mpad.errors import InputError
 
 _SIZES = "hidden steps vector_width read_width directed words pieces tokenizer"
-_TRAINING = "passages rounds batch_size learning_rate"
+_TRAINING = "passages rounds batch_size learning_rate contrast"
 
 
 @expand_parameters
@@ -27,6 +27,10 @@ def run(
         Option(help="minilm, use, or the folder of a sentence-transformers model. Repeat it for several teachers."),
     ],
     text: TextColumn = None,
+    teacher_weight: Annotated[
+        list[float] | None,
+        Option(help="Weight of a teacher in the loss, in the order of --teacher; all 1 if left out."),
+    ] = None,
     start: Annotated[
         str | None, Option("--from", help="Encoder to continue from, auto for the one that ships with mpad.")
     ] = None,
@@ -69,6 +73,7 @@ def run(
             texts,
             teacher,
             config,
+            teacher_weights=teacher_weight or None,
             start=earlier,
             device=device,
             cache=cache,

@@ -1,7 +1,7 @@
 """Pretraining: train an MPAD network to imitate sentence encoders on text without labels.
 
     texts → passages (passages.py) → words and pieces (vocabulary.py), teachers' vectors (teachers.py) → shards on disk
-    → the training loop of every streamed fit, with 1 − cosine as the loss
+    → the training loop of every streamed fit, with the loss of imitation.py
 
 Word vectors start as the teachers' vectors of single words, reduced by a principal component analysis. Everything
 before training is kept on disk, so that an interrupted run resumes.
@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.nn import functional
 
 from mpad._version import __version__
 from mpad.config import MPADConfig, TrainingConfig
 from mpad.data.equal_texts import text_hashes
 from mpad.encoder.encoder import Encoder
+from mpad.encoder.imitation import CONTRASTS, Imitate, find_directions
 from mpad.encoder.passages import cut_passages
 from mpad.encoder.start import start_from
 from mpad.encoder.teachers import CHUNK, Teacher
@@ -45,7 +45,7 @@ from mpad.training.loop import train_stream
 from mpad.training.processes import Processes, join_processes
 from mpad.training.progress import Sink, silent, with_bar
 from mpad.training.stream import Shard, ShardedCorpus, Window, read_ahead, write_shard
-from mpad.training.task import Examples, Objective, Task, make_examples
+from mpad.training.task import Examples, Task, make_examples
 
 _MOST_CHECKED = 4_096  # passages that validation cosines are computed on
 _WINDOW = 4 * CHUNK  # passages in memory at a time
@@ -81,6 +81,8 @@ class PretrainConfig:
         Passages per step.
     learning_rate : float, default=0.003
         Highest learning rate of Adam; it falls along a cosine.
+    contrast : float, default=0.3
+        Weight of the loss on differences between opposite sentences, such as praise and blame.
     tokenizer : str, default="kim"
         Tokenizer by name.
     seed : int, default=0
@@ -99,6 +101,7 @@ class PretrainConfig:
     rounds: int = 48
     batch_size: int = 512
     learning_rate: float = 0.003
+    contrast: float = 0.3
     tokenizer: str = "kim"
     seed: int = 0
 
@@ -107,6 +110,8 @@ class PretrainConfig:
             value = getattr(self, each.name)
             if each.name != "seed" and each.type is int and (not isinstance(value, int) or value < 1):
                 raise InputError(f"{each.name} must be a whole number, at least 1, not {value!r}")
+        if not 0 <= self.contrast < float("inf"):
+            raise InputError(f"contrast must be 0 or above, not {self.contrast!r}")
 
     @property
     def network(self) -> dict[str, Any]:
@@ -121,27 +126,12 @@ class PretrainConfig:
         return {**own, **dict.fromkeys(authors, True), "mlp_relu": False, "read_words": True}
 
 
-class Imitate(Objective):
-    """1 − cosine to each teacher's vector. The score is the mean cosine."""
-
-    def __init__(self, widths: Sequence[int]) -> None:
-        self._widths = list(widths)
-
-    def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return 1 − the mean cosine: (…, documents)."""
-        return 1 - self.scores(logits, targets)
-
-    def scores(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean cosine: (…, documents)."""
-        parts = zip(logits.split(self._widths, -1), targets.float().split(self._widths, -1), strict=True)
-        return torch.stack([functional.cosine_similarity(own, asked, dim=-1) for own, asked in parts]).mean(0)
-
-
 def pretrain(
     texts: Iterable[str],
     teachers: Sequence[str | Path],
     config: PretrainConfig | None = None,
     *,
+    teacher_weights: Sequence[float] | None = None,
     start: Encoder | None = None,
     device: str = "auto",
     cache: str | Path | None = None,
@@ -161,6 +151,8 @@ def pretrain(
         "minilm", "use", or folders of sentence-transformers models.
     config : PretrainConfig or None, default=None
         Settings; None means the defaults. With `start`, its sizes, tokenizer and vocabulary apply instead.
+    teacher_weights : sequence of float or None, default=None
+        Weight of each teacher in the loss; None means 1 for all.
     start : Encoder or None, default=None
         An encoder to continue from, for example to adapt it to texts of a field.
     device : str, default="auto"
@@ -188,9 +180,12 @@ def pretrain(
     known = [Teacher(teacher, str(place), folder / "teachers") for teacher in teachers]
     if not known:
         raise InputError("pretraining needs a teacher: 'minilm', 'use' or the folder of a sentence-transformers model")
+    weights = [1.0] * len(known) if teacher_weights is None else [float(each) for each in teacher_weights]
+    if len(weights) != len(known) or not all(0 < each < float("inf") for each in weights):
+        raise InputError(f"teacher_weights must be {len(known)} numbers above 0, one per teacher, not {weights}")
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), resume)
     with join_processes(place) as processes:
-        run = _Run(config, known, folder, processes, shown and processes.first, start)
+        run = _Run(config, known, folder, processes, shown and processes.first, start, place)
         chunks, counts = run.cut(texts)
         if len(chunks) < processes.size:
             few = f"{sum(chunk.passages for chunk in chunks):,} passages are too few for {processes.size} processes"
@@ -201,9 +196,10 @@ def pretrain(
         corpus = ShardedCorpus(shards, run.held_out(chunks), config.seed, processes.size, _WINDOW)
         if kept is not None:
             learned = [teacher.digest for teacher in known], None if start is None else dict(start.card)
-            facts = [__version__, asdict(config), *learned, [chunk.path.name for chunk in chunks]]
+            facts = [__version__, asdict(config), weights, *learned, [chunk.path.name for chunk in chunks]]
             kept.belong_to(fingerprint(facts, {}), config.seed)
-        cosines, rounds = run.train(network, corpus, sink if processes.first else silent, kept)
+        objective = run.objective(chunks, weights)
+        cosines, rounds = run.train(network, corpus, objective, sink if processes.first else silent, kept)
     card = model_card(
         sum(chunk.passages for chunk in chunks),
         teachers={teacher.label: teacher.digest for teacher in known},
@@ -211,6 +207,7 @@ def pretrain(
         rounds=rounds,
         cosines={teacher.label: round(cosine, 4) for teacher, cosine in zip(known, cosines, strict=True)},
         settings=asdict(config),
+        teacher_weights=weights,
         start=None if start is None else start.name,
     )
     tensors = {key: value.detach().cpu().numpy() for key, value in network.state_dict().items()}
@@ -241,7 +238,9 @@ class _Run:
         processes: Processes,
         shown: bool,
         start: Encoder | None,
+        device: torch.device,
     ) -> None:
+        self.device = device
         self.config, self.teachers, self.folder, self.processes, self.shown = config, teachers, folder, processes, shown
         self.start = start
         self.tokenizer: Tokenizer = as_tokenizer(config.tokenizer, []) if start is None else start.tokenizer
@@ -341,7 +340,7 @@ class _Run:
         x = np.concatenate(vectors).astype(np.float32)
         x -= x.mean(0)
         sample = np.random.default_rng(self.config.seed).permutation(len(x))[:_FITTED]
-        components = np.linalg.svd(x[sample], full_matrices=False)[2][: self.config.vector_width]
+        components = np.linalg.eigh(x[sample].T @ x[sample])[1].T[::-1][: self.config.vector_width]
         x = x @ components.T
         share = np.array([counts[word] for word in vocabulary.words]) / sum(counts.values())
         x *= (_COMMON / (_COMMON + share) / np.linalg.norm(x, axis=1).mean())[:, None]
@@ -349,8 +348,17 @@ class _Run:
         rows[: len(x), : x.shape[1]] = x
         return rows
 
+    def objective(self, chunks: Sequence[_Chunk], weights: Sequence[float]) -> Imitate:
+        """Return the loss, with the directions of opposite sentences that the teachers see."""
+        widths, contrast, device = [t.width for t in self.teachers], self.config.contrast, self.device
+        if not contrast:
+            return Imitate(widths, weights)
+        sentences, passages = [each for pair in CONTRASTS for each in pair], chunks[0].read()
+        found = [find_directions(t.vectors(sentences), t.vectors(passages), device) for t in self.teachers]
+        return Imitate(widths, weights, found, contrast)
+
     def train(
-        self, network: MPAD, corpus: ShardedCorpus, sink: Sink, checkpoint: Checkpoint | None
+        self, network: MPAD, corpus: ShardedCorpus, objective: Imitate, sink: Sink, checkpoint: Checkpoint | None
     ) -> tuple[list[float], int]:
         """Train the network; return the cosine to each teacher on held-out passages, and the number of rounds."""
         config, device = self.config, network.device
@@ -371,7 +379,7 @@ class _Run:
             keep="last",
         )
         examples = make_examples(checked, own, truth) if len(held) else None
-        task = Task(network, none, examples, training, objective=Imitate(widths))
+        task = Task(network, none, examples, training, objective=objective)
 
         def windows(epoch: int) -> Iterator[Window]:
             return read_ahead(_windows(corpus, epoch, config, lanes))
