@@ -69,7 +69,7 @@ class PretrainConfig:
         Width of a document's vector, from which the teachers' vectors are predicted.
     directed : bool, default=True
         Edges follow the order of the words.
-    words : int, default=36000
+    words : int, default=40000
         Words with vectors of their own.
     pieces : int, default=8000
         Pieces of words that all other words are composed of.
@@ -95,7 +95,7 @@ class PretrainConfig:
     vector_width: int = 256
     read_width: int = 512
     directed: bool = True
-    words: int = 36_000
+    words: int = 40_000
     pieces: int = 8_000
     passages: int = 6_000_000
     rounds: int = 48
