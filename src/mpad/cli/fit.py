@@ -59,6 +59,19 @@ def run(
     refit: Annotated[
         bool, Option("--refit", help="With --validation: after scoring, retrain on DATA and these documents.")
     ] = False,
+    unlabeled: Annotated[
+        str | None,
+        Option(
+            help="Texts without labels, which help with fewer than 300 labeled documents: installed sentence encoders "
+            "label them, or columns with the probability of each class. Used only if cross-validation shows a gain."
+        ),
+    ] = None,
+    class_name: Annotated[
+        list[str] | None,
+        Option(
+            help="What a class is, as LABEL=TEXT, such as 3='refund request'. It helps with few labels. Repeatable.",
+        ),
+    ] = None,
     test: Annotated[str | None, Option(help="Test documents, scored with the model and a linear SVM.")] = None,
     add: Annotated[
         list[str] | None,
@@ -95,6 +108,10 @@ def run(
 
     Example: `mpad fit reviews.csv --add corrections.csv --out my-model`
 
+    Example: `mpad fit labeled.csv --unlabeled all-tickets.csv --out my-model`
+
+    Example: `mpad fit labeled.csv --class-name 1='refund request' --class-name 2='bug report' --out my-model`
+
     Example: `mpad fit 'corpus/*.parquet' --stream --out my-model`
 
     Example: `torchrun --nproc-per-node 2 -m mpad fit 'corpus/*.parquet' --resume --out my-model`
@@ -130,7 +147,15 @@ def run(
     tested = None
     if documents is None:
         named, examples = None if model == "mpad" else model, keep_examples or None
-        refused = drop_none(model=named, validation=validation, test=test, add=add, keep_examples=examples)
+        refused = drop_none(
+            model=named,
+            validation=validation,
+            unlabeled=unlabeled,
+            class_name=class_name or None,
+            test=test,
+            add=add,
+            keep_examples=examples,
+        )
         if refused:
             option = next(iter(refused)).replace("_", "-")
             raise InputError(f"--{option} is for documents in memory; leave it out, or --no-stream")
@@ -148,7 +173,9 @@ def run(
         reader = replace(reader, remembered=columns)
         held = None if validation is None else reader.labeled(validation, "test")
         tested = None if test is None else reader.labeled(test, "test")
-        _train(classifier, texts, labels, held, refit, checkpoint, resume)
+        more_texts = None if unlabeled is None else reader.unlabeled(unlabeled, set(map(str, labels)))
+        further = drop_none(unlabeled=more_texts, class_names=_parse_class_names(class_name))
+        _train(classifier, texts, labels, held, further, refit, checkpoint, resume)
         if keep_examples:
             classifier.card_["examples"] = documents.examples()
     classifier.card_ |= card_entries(data, columns, separator)
@@ -208,11 +235,22 @@ def _load_for_warm_start(classifier: "TextClassifier", out: Path) -> "TextClassi
     return earlier
 
 
+def _parse_class_names(pairs: list[str] | None) -> dict[str, str] | None:
+    """Return descriptions by label, from LABEL=TEXT."""
+    if not pairs:
+        return None
+    wrong = [pair for pair in pairs if not all(part.strip() for part in pair.partition("="))]
+    if wrong:
+        raise InputError(f"--class-name expects LABEL=TEXT, found '{wrong[0]}'")
+    return {label.strip(): text.strip() for label, _, text in (pair.partition("=") for pair in pairs)}
+
+
 def _train(
     classifier: "TextClassifier | PlainClassifier",
     texts: list[str],
     labels: list[Any],
     held: tuple[list[str], list[Any]] | None,
+    further: dict[str, Any],
     refit: bool,
     checkpoint: Path,
     resume: bool,
@@ -221,8 +259,9 @@ def _train(
     from mpad.estimator.classifier import TextClassifier
 
     if not isinstance(classifier, TextClassifier):
-        if resume or held:
-            raise InputError(f"--resume and --validation are for networks; '{classifier.kind}' has no epochs")
+        if resume or held or further:
+            refused = "--resume, --validation, --unlabeled and --class-name"
+            raise InputError(f"{refused} are for networks; '{classifier.kind}' has no epochs")
         classifier.fit(texts, labels)
         return
     networks = getattr(classifier, "members", 1)
@@ -233,7 +272,7 @@ def _train(
     kept_at = checkpoint if networks == 1 else None
     options: dict[str, Any] = {"checkpoint": kept_at, "resume": resume, "keep_interrupted": True}
     with classifier.progress_bar() as sink:
-        classifier.fit(texts, labels, validation=held, refit=refit, sink=sink, **options)
+        classifier.fit(texts, labels, validation=held, refit=refit, sink=sink, **further, **options)
 
 
 def _train_on_stream(

@@ -155,6 +155,16 @@ class Reader:
             show_columns(data, ReadColumns(documents.columns.text))
         return documents.texts
 
+    def unlabeled(self, data: str, classes: Iterable[Any]) -> Any:
+        """Read texts without labels; with them, if the table has columns named as the classes, the probabilities."""
+        table = self.rows(data)
+        rows = [row for chunk in table.chunks for row in chunk]
+        texts, wanted = [str(row[table.text_at]) for row in rows], {str(name) for name in classes}
+        places = {name: at for at, name in enumerate(table.names) if name in wanted and at != table.text_at}
+        if not places:
+            return texts
+        return texts, {name: [_as_number(data, name, row[at]) for row in rows] for name, at in places.items()}
+
     def rows(self, data: str) -> Chunks:
         """Read texts with all columns of their table; "-" is standard input, read as it arrives."""
         if data == "-":
@@ -169,6 +179,16 @@ class Reader:
             show_columns(data, ReadColumns(table.names[table.text_at]))
         chunks = [table.cells[start : start + _CHUNK] for start in range(0, len(table.cells), _CHUNK)]
         return Chunks(table.names, chunks, table.text_at, len(chunks))
+
+
+def _as_number(data: str, name: str, cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        raise DataFileError(
+            f"{describe_source(data)}: column '{name}' has the name of a class, so it must hold probabilities; found "
+            f"{cell!r}"
+        ) from None
 
 
 def _read_card(model: Path) -> tuple[ReadColumns, str | None]:

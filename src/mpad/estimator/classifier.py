@@ -40,7 +40,16 @@ from mpad.config import (
     find_preset,
 )
 from mpad.data.equal_texts import text_groups
-from mpad.data.inputs import as_examples, as_labels, as_seed, as_texts, as_validation, as_weights, label_names
+from mpad.data.inputs import (
+    as_examples,
+    as_labels,
+    as_seed,
+    as_texts,
+    as_unlabeled,
+    as_validation,
+    as_weights,
+    label_names,
+)
 from mpad.data.inspection import warn_of_labels, warn_of_leak, warn_of_words
 from mpad.data.labels import Labels, fit_thresholds, learn_labels, rightness
 from mpad.data.streams import Columns
@@ -55,16 +64,24 @@ from mpad.encoder.start import (
     start_from,
     update_last_layer,
 )
+from mpad.encoder.teachers import installed_teachers, teacher_vectors
 from mpad.ensemble import Ensemble, scale_logits
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
 from mpad.estimator.store import load_model, save_model
-from mpad.estimator.training_card import TrainingSummary, closing_lines, draw_history, read_history, training_card
+from mpad.estimator.training_card import (
+    TrainingSummary,
+    UnlabeledUse,
+    closing_lines,
+    draw_history,
+    read_history,
+    training_card,
+)
 from mpad.explain.explanation import DEFAULT, Explanation
 from mpad.export.hub import fetch, upload
 from mpad.graph.build import GraphConfig
 from mpad.inference.pipeline import Pipeline
-from mpad.linear.few import FewLabels, fit_few_labels
+from mpad.linear.few import DESCRIPTION_WEIGHT, FewLabels, Unlabeled, fit_few_labels
 from mpad.linear.fit import HeldOutFit, LinearData, cross_entropy, fit_all, fit_linear_part, fit_temperature
 from mpad.model import MPAD
 from mpad.network import Corpus, Network, find_device, to_device
@@ -84,6 +101,7 @@ from mpad.training.task import Examples, Task, hold_out, make_examples
 Rows = NDArray[np.int64]
 Checksums = NDArray[np.uint32]
 _NO_ROWS: Rows = np.zeros(0, np.int64)
+_MOST_UNLABELED = 5_000  # texts without labels that are used; embedding more takes minutes
 _FREE_AT_RESUME = ("max_epochs", "verbose", "device")  # what may differ from the training that a checkpoint is of
 
 
@@ -107,6 +125,8 @@ class TextClassifier(_Estimator, ABC):
     summary_: TrainingSummary | None
     known_words_: tuple[int, int] | None = None  # words of X that the word vectors know, of how many
     start_: Start = Start(None)  # where training started
+    unlabeled_: UnlabeledUse | None = None  # how texts without labels were used
+    class_names_used_: int | None = None  # how many names of classes were used; None: there were none
     model_: Pipeline
     history_: list[EpochReport]
     trained_on_: NDArray[np.uint32]  # checksums of the texts that weights were trained on
@@ -141,6 +161,8 @@ class TextClassifier(_Estimator, ABC):
         sample_weight: Any = None,
         *,
         validation: tuple[Iterable[str], Any] | None = None,
+        unlabeled: Any = None,
+        class_names: Mapping[Any, str] | None = None,
         refit: bool = False,
         sink: Sink | None = None,
         checkpoint: str | Path | None = None,
@@ -161,6 +183,14 @@ class TextClassifier(_Estimator, ABC):
             Held-out documents of your own, in place of a part of X. They are never trained on. They are used to choose
             the epoch (presets "paper" and "authors"), or to weigh network and linear part (preset "best"), to calibrate
             probabilities and multi-label thresholds, and for the scores in `held_out_`.
+        unlabeled : iterable of str, or tuple of texts and probabilities, or None
+            Further texts without labels, which help with fewer than 300 labeled documents. Sentence encoders that are
+            installed (USE and MiniLM, by the extra "pretrain") learn the task from X and label up to 5,000 of the
+            texts. Instead, or in addition, pass probabilities: a column per class, for example from a large language
+            model. These labels are used only if the model is clearly better by cross-validation; see `unlabeled_`.
+        class_names : mapping of labels to str, or None
+            What the classes are, in words: {"1": "refund request"}. With fewer than 300 labeled documents, each name
+            or description is read like a few documents of its class; the more labels there are, the less it counts.
         refit : bool
             With `validation`: once the scores are known, train the model again on X and the validation documents
             together, for as many epochs. The scores in `held_out_` are those of the model before that.
@@ -178,7 +208,7 @@ class TextClassifier(_Estimator, ABC):
         self
 
         """
-        read = check_fit_input(self, X, y, sample_weight, validation)
+        read = check_fit_input(self, X, y, sample_weight, validation, unlabeled, class_names)
         if refit and read.split.held_out is None:
             raise InputError("refit trains again with the validation documents; pass some as validation")
         if checkpoint is not None and self._members > 1:
@@ -195,13 +225,18 @@ class TextClassifier(_Estimator, ABC):
         self, read: "FitInput", sink: Sink | None, checkpoint: Checkpoint | None, refit: bool, keep_interrupted: bool
     ) -> None:
         """Train, complete and score the model; without a sink, show progress bars."""
+        self._report_further_texts(None)
         saved_seed = None if checkpoint is None else checkpoint.seed
         seed = as_seed(self.random_state) if saved_seed is None else saved_seed
         model, packed = untrained_model(self, read.texts, read.labels, seed, len(read.split.training))
         corpus = to_device(packed, find_device(self.device))
         data = TrainingData(packed, corpus, read.targets, read.weights, read.groups)
         if self._has_few_labels(len(read.split.training)):
-            self._fit_few_labels(read, model, data, seed, refit)
+            self._fit_few_labels(read, model, data, seed, refit, shown=sink is None)
+            return
+        if len(read.texts) > len(read.split.labeled):
+            self._fit(read.labeled_only(), sink, checkpoint, refit, keep_interrupted)
+            self._report_further_texts(read.split)
             return
         tasks = make_tasks(self, model, data, read.split, seed, first=model.network)
         if checkpoint is not None:
@@ -224,11 +259,22 @@ class TextClassifier(_Estimator, ABC):
         splits = [(documents_of(task.examples), documents_of(task.validation)) for task in tasks]
         self._score(read, splits, logits, histories, refit)
 
+    def _report_further_texts(self, split: "Split | None", few: FewLabels | None = None) -> None:
+        """Set how texts without labels and class names were used, if there are any; only with few labels they are."""
+        self.unlabeled_ = self.class_names_used_ = None
+        if split is not None and len(split.unlabeled):
+            use = (None, {}) if few is None else (few.soft_by, few.tried)
+            self.unlabeled_ = UnlabeledUse(len(split.unlabeled), *use)
+        if split is not None and len(split.described):
+            self.class_names_used_ = len(split.described) if few else 0
+
     def _has_few_labels(self, n_documents: int) -> bool:
         """Return whether to fit one regression on all documents, and leave the network as its encoder is."""
         return False
 
-    def _fit_few_labels(self, read: "FitInput", model: Pipeline, data: "TrainingData", seed: int, refit: bool) -> None:
+    def _fit_few_labels(
+        self, read: "FitInput", model: Pipeline, data: "TrainingData", seed: int, refit: bool, shown: bool
+    ) -> None:
         """Fit a regression next to the encoder, scored by cross-validation, or on the user's validation documents."""
         raise NotImplementedError
 
@@ -251,9 +297,9 @@ class TextClassifier(_Estimator, ABC):
         if baseline is not None:
             self.held_out_accuracy_[BASELINE] = float((baseline == truth).mean())
         given = read.split.training
-        trained = np.arange(len(read.texts)) if refit else np.unique(np.concatenate([rows for rows, _ in splits]))
+        trained = read.split.labeled if refit else np.unique(np.concatenate([rows for rows, _ in splits]))
         self.trained_on_ = np.union1d(read.seen, checksums([read.texts[row] for row in trained]))
-        self.card_ = training_card(self, len(read.texts) if refit else len(given), len(scored), histories)
+        self.card_ = training_card(self, len(read.split.labeled) if refit else len(given), len(scored), histories)
         self.summary_ = TrainingSummary.of(read.labels, read.targets[given], read.groups[given])
 
     def progress_bar(self, show_accuracy: bool | None = None) -> AbstractContextManager[Sink]:
@@ -499,10 +545,17 @@ class Split(NamedTuple):
     held_out: Rows | None  # None: a part of those to train on
     watched: Rows | None = None  # their accuracy is reported after every epoch
     unseen: NDArray[np.bool_] | None = None  # (documents,), the only ones to hold out; None: all
+    unlabeled: Rows = _NO_ROWS
+    described: Rows = _NO_ROWS  # names or descriptions of classes
+
+    @property
+    def labeled(self) -> Rows:
+        """Rows with labels."""
+        return self.training if self.held_out is None else np.concatenate([self.training, self.held_out])
 
 
 class FitInput(NamedTuple):
-    """Checked input of `fit`: documents to train on, then the user's validation documents."""
+    """Checked input of `fit`: documents to train on, validation documents, texts without labels, names of classes."""
 
     texts: list[str]
     labels: Labels
@@ -511,6 +564,25 @@ class FitInput(NamedTuple):
     groups: Rows  # (documents,), the same for equal texts, which no split separates
     split: Split
     seen: Checksums  # of the texts that an earlier fit was trained on
+    soft_labels: NDArray[np.float64] | None = None  # (documents without labels, classes), by the user
+
+    def labeled_only(self) -> "FitInput":
+        """Return the documents with labels only."""
+        n = len(self.split.labeled)
+        targets, weights, groups = self.targets[:n], self.weights[:n], self.groups[:n]
+        split = self.split._replace(unlabeled=_NO_ROWS, described=_NO_ROWS)
+        return FitInput(self.texts[:n], self.labels, targets, weights, groups, split, self.seen)
+
+    def followed_by(self, texts: Sequence[str], targets: NDArray[Any], weight: float) -> tuple["FitInput", Rows]:
+        """Return the input with further texts, and their rows."""
+        n, more = len(self.texts), len(texts)
+        longer = self._replace(
+            texts=[*self.texts, *texts],
+            targets=np.concatenate([self.targets, targets.astype(self.targets.dtype)]),
+            weights=np.concatenate([self.weights, np.full(more, weight, np.float32)]),
+            groups=text_groups([*self.texts, *texts]),
+        )
+        return longer, np.arange(n, n + more)
 
 
 def check_fit_input(
@@ -519,6 +591,8 @@ def check_fit_input(
     y: Any,
     sample_weight: Any,
     validation: tuple[Iterable[str], Any] | None,
+    unlabeled: Any = None,
+    class_names: Mapping[Any, str] | None = None,
 ) -> FitInput:
     """Check the input of `fit`, and warn of suspicious labels and copies."""
     names = label_names(y)
@@ -540,7 +614,37 @@ def check_fit_input(
     seen = np.zeros(0, np.uint32) if earlier is None else estimator.trained_on_
     # A score on documents that an earlier fit was trained on would be too high.
     split = Split(training, held_out, unseen=None if earlier is None else ~np.isin(checksums(texts), seen))
-    return FitInput(everything, labels, targets, weights, groups, split, seen)
+    read = FitInput(everything, labels, targets, weights, groups, split, seen)
+    if labels.multilabel and (unlabeled is not None or class_names is not None):
+        raise InputError("unlabeled and class_names are for one label per document, not for several: leave them out")
+    read = read if unlabeled is None else _with_unlabeled(read, unlabeled)
+    return read if class_names is None else _with_class_names(read, class_names)
+
+
+def _with_unlabeled(read: FitInput, unlabeled: Any) -> FitInput:
+    """Add texts without labels, except copies of each other and of documents with labels."""
+    texts, given = as_unlabeled(unlabeled, read.labels.classes.tolist())
+    n = len(read.texts)
+    firsts = np.unique(text_groups([*read.texts, *texts]), return_index=True)[1]
+    chosen = np.sort(np.random.default_rng(n).permutation(firsts[firsts >= n] - n)[:_MOST_UNLABELED])
+    if not len(chosen):
+        raise InputError("none of the unlabeled texts is new: each is a copy of a document with a label")
+    read, rows = read.followed_by([texts[k] for k in chosen], np.zeros(len(chosen)), weight=0)
+    return read._replace(
+        split=read.split._replace(unlabeled=rows), soft_labels=None if given is None else given[chosen]
+    )
+
+
+def _with_class_names(read: FitInput, class_names: Mapping[Any, str]) -> FitInput:
+    """Add the name or description of each class as a text of this class."""
+    numbers = {str(name): number for number, name in enumerate(read.labels.classes.tolist())}
+    unknown = [str(name) for name in class_names if str(name) not in numbers]
+    if unknown:
+        raise InputError(f"class_names: no document has the label '{unknown[0]}' (known: {', '.join(numbers)})")
+    texts = as_texts(list(class_names.values()))
+    targets = np.array([numbers[str(name)] for name in class_names])
+    read, rows = read.followed_by(texts, targets, weight=DESCRIPTION_WEIGHT)
+    return read._replace(split=read.split._replace(described=rows))
 
 
 def same_classes(model: Pipeline, y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:
@@ -961,6 +1065,10 @@ class MPADClassifier(TextClassifier):
         Accuracy on held-out documents of the model ("mpad"), of the baseline ("tfidf-svm", trained on the same
         documents as the network), and of the parts of a model with a linear part ("ngram-svm", "ngram-stack"). For
         multi-label data: the share of correct single decisions.
+    class_names_used_ : int or None
+        How many names of classes were used; 0 if there were too many labels for that, None if none were given.
+    unlabeled_ : UnlabeledUse or None
+        How texts without labels were used: `used`, `documents`, and the cross-validated accuracies that decided.
     answers_by_ : str
         "mpad", or the part ("ngram-svm", "ngram-stack") that predicts alone because it is clearly better on held-out
         documents.
@@ -1117,19 +1225,26 @@ class MPADClassifier(TextClassifier):
         flat = self.encoder_ is not None and self.variant == "mpad" and self._wants_potentials
         return n_documents < FEW_LABELS and flat and as_usual and self._earlier_model() is None
 
-    def _fit_few_labels(self, read: FitInput, model: Pipeline, data: TrainingData, seed: int, refit: bool) -> None:
+    def _fit_few_labels(
+        self, read: FitInput, model: Pipeline, data: TrainingData, seed: int, refit: bool, shown: bool
+    ) -> None:
         assert self.encoder_ is not None
         network, documents = model.network.to(data.corpus.device), np.arange(len(data.targets))
         assert isinstance(network, MPAD)
         vectors = document_vectors(network, data.corpus, torch.from_numpy(documents).to(data.corpus.device))
         to_outputs, offset = (self.encoder_.tensors[f"classes.{name}"] for name in ("weight", "bias"))
         held, linear = read.split.held_out, linear_data(model, data)
+        unlabeled = None
+        if len(read.split.unlabeled):
+            teachers = teacher_vectors(installed_teachers(str(data.corpus.device)), read.texts, shown)
+            unlabeled = Unlabeled(read.split.unlabeled, teachers, read.soft_labels)
 
         def fit_on(trained: Rows, checked: Rows) -> FewLabels:
-            return fit_few_labels(linear, vectors, to_outputs, offset, trained, checked, seed)
+            further = read.split.described, unlabeled
+            return fit_few_labels(linear, vectors, to_outputs, offset, trained, checked, seed, *further)
 
         few = fit_on(read.split.training, _NO_ROWS if held is None else held)
-        used = fit_on(documents, _NO_ROWS) if refit else few
+        used = fit_on(read.split.labeled, _NO_ROWS) if refit else few
         set_last_layer(network, used.last_weight, used.last_bias)
         scored = np.sort(np.concatenate([tested for _, tested in few.splits]))
         whole, fitted = calibrate(
@@ -1138,6 +1253,7 @@ class MPADClassifier(TextClassifier):
         history = History([], 0, interrupted=False)
         self._remember(replace(whole, potentials=used.fitted.potentials), fitted, [history])
         folds = len(few.splits) if held is None else 0
+        self._report_further_texts(read.split, used)
         self._score(read, few.splits, few.logits, [history], refit, folds)
 
     def _complete(

@@ -1,17 +1,18 @@
 """Describe a training: when, on how much data, its scores, and the course of its loss."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpad.config import FEW_LABELS
 from mpad.data.equal_texts import Copies, count_copies
 from mpad.data.labels import Labels
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import HeldOutScores
-from mpad.extras import require
+from mpad.extras import install_command, require
 from mpad.files.safe_json import as_settings
 from mpad.inference.pipeline import Pipeline
 from mpad.storage.model_folder import model_card
@@ -76,6 +77,36 @@ class TrainingSummary:
         return [*lines, str(self.copies)] if self.copies.documents else lines
 
 
+_FEW_ONLY = f"they help only below {FEW_LABELS} labeled documents, with the default settings"
+
+
+@dataclass(frozen=True)
+class UnlabeledUse:
+    """How texts without labels were used, and why."""
+
+    documents: int
+    labeled_by: str | None = None  # what gave them soft labels; None: they were not used
+    accuracies: dict[str, float] = field(default_factory=dict)  # cross-validated, by source of labels; "" is without
+
+    @property
+    def used(self) -> bool:
+        """True if the model was trained on these texts."""
+        return self.labeled_by is not None
+
+    def __str__(self) -> str:
+        texts = f"{self.documents:,} texts without labels"
+        if not self.accuracies:
+            return f"{texts} not used: {_FEW_ONLY}"
+        before = 100 * self.accuracies[""]
+        if self.labeled_by is not None:
+            after = 100 * self.accuracies[self.labeled_by]
+            return f"{texts} labeled by {self.labeled_by}: accuracy {before:.1f} → {after:.1f} % by cross-validation"
+        tried = ", ".join(f"{name} {100 * value:.1f} %" for name, value in self.accuracies.items() if name)
+        if not tried:
+            return f"{texts} not used: no sentence encoder is installed to label them ({install_command('pretrain')})"
+        return f"{texts} not used: no clear gain by cross-validation (without {before:.1f} %; labeled by {tried})"
+
+
 _FEW_KNOWN = 0.5
 _MOST_NAMED = 8  # classes that are listed
 _PARTS = {"ngram-svm": "the n-gram SVM", "ngram-stack": "the n-gram regression"}
@@ -92,6 +123,12 @@ def closing_lines(estimator: Any) -> list[str]:
             lines.append("warning: the word vectors know few of these words; are they of another language?")
     if estimator.start_.reason:
         lines.append(estimator.start_.reason)
+    if estimator.unlabeled_ is not None:
+        lines.append(str(estimator.unlabeled_))
+    if estimator.class_names_used_ == 0:
+        lines.append(f"class names not used: {_FEW_ONLY}")
+    elif estimator.class_names_used_ is not None:
+        lines.append(f"names or descriptions of {estimator.class_names_used_} classes were read like labeled documents")
     if estimator.held_out_ is None:
         lines.append("nothing was held out: too few documents per class, so there is no score that can be trusted")
         return lines

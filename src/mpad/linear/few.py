@@ -8,16 +8,23 @@ weight of TF-IDF and the temperature are chosen by cross-validation, which also 
 
 x is the TF-IDF, v the vector of a document in the network, A v + a the outputs of the encoder. P becomes the linear
 part of the model, W A / scale the last layer of the network. Further documents (`partial_fit`) change W and b.
+
+Documents without labels can get soft labels: probabilities by a regression on the vectors of a sentence encoder that is
+installed ("teacher"), or by the user. They join the documents with labels if cross-validation says that this helps.
+
+Names or descriptions of classes are read as documents of their class with a fixed weight, which counts ever less the
+more labels there are.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, hstack
+from scipy.special import softmax
 
 from mpad.data.labels import rightness
 from mpad.linear.features import Doubles, Rows
@@ -28,6 +35,7 @@ from mpad.linear.fit import (
     LinearData,
     as_potentials,
     assign_folds,
+    cross_entropies,
     cross_entropy,
     fit_regression,
     fit_temperature,
@@ -38,6 +46,19 @@ _SHARES = (0.5, 1.0, 2.0, 4.0)  # scale of TF-IDF next to outputs of length one
 _PRIOR = 5.0  # nats by which a share of twice or half the usual one must be better, on all documents together
 _STRENGTH = 30.0  # C of the regression
 _MOST_FOLDS = 5
+_LEAST_PROBABILITY = 0.02  # of a class, to be part of a soft label
+DESCRIPTION_WEIGHT = 4.0  # documents that the description of a class counts as
+
+SoftLabels = Callable[[Rows], Doubles]  # from labeled documents to probabilities of the unlabeled: (documents, classes)
+
+
+@dataclass(frozen=True)
+class Unlabeled:
+    """Documents without labels, and what can label them."""
+
+    documents: Rows  # rows of the corpus
+    teachers: Mapping[str, NDArray[np.floating]]  # vectors of all documents of the corpus by teacher
+    given: NDArray[np.float64] | None = None  # probabilities by the user: (documents, classes)
 
 
 @dataclass(frozen=True)
@@ -49,6 +70,8 @@ class FewLabels:
     last_weight: NDArray[np.float32]  # (classes, document_width), of the network
     last_bias: NDArray[np.float32]  # (classes,)
     splits: list[tuple[Rows, Rows]]  # documents that a regression was fitted on, and those that it then predicted
+    soft_by: str | None = None  # what labeled the unlabeled documents, if they were used
+    tried: dict[str, float] = field(default_factory=dict)  # accuracy with each kind of soft labels; "" is without
 
 
 def fit_few_labels(
@@ -59,37 +82,75 @@ def fit_few_labels(
     trained: Rows,
     checked: Rows,
     seed: int,
+    described: Rows,
+    unlabeled: Unlabeled | None = None,
 ) -> FewLabels:
     """Fit on the documents `trained`; choose by cross-validation, or by the documents `checked` if there are any.
 
     `vectors` (documents, document_width) are those of the network, `to_outputs` and `offset` the encoder's last layer.
+    `described` are names or descriptions of classes, with their targets: they belong to every fit, and are not scored.
     """
     outputs = vectors @ to_outputs.T + offset
     scale = 1 / max(float(np.linalg.norm(outputs[trained], axis=1).mean()), float(np.finfo(np.float32).tiny))
-    examples = data.examples(np.arange(len(data.targets)), learn_from=trained)
-    tried = [
-        _Inputs(share, hstack([share * examples.features.x, csr_matrix(scale * outputs)]).tocsr()) for share in _SHARES
+    read = np.concatenate([trained, described, [] if unlabeled is None else unlabeled.documents]).astype(np.int64)
+    examples = data.examples(np.arange(len(data.targets)), learn_from=read)
+    choices = [
+        _Inputs(share, hstack([share * examples.features.x, csr_matrix(scale * outputs)]).tocsr(), described)
+        for share in _SHARES
     ]
     splits = [(trained, checked)] if len(checked) else _folds(examples, trained, seed)
     scored = np.sort(np.concatenate([tested for _, tested in splits]))
-    logits = [_unseen_logits(examples, inputs, splits)[scored] for inputs in tried]
     targets = examples.targets[scored]
-    factors = [fit_temperature(each, targets) for each in logits]
-    losses = [cross_entropy(factor * each, targets)[0] for factor, each in zip(factors, logits, strict=True)]
-    best = int(np.argmin([loss + _PRIOR * np.log2(share) ** 2 for share, loss in zip(_SHARES, losses, strict=True)]))
-    factor, inputs, n = factors[best], tried[best], examples.features.x.shape[1]
-    weight, bias = _fit(examples, inputs, trained)
-    of_outputs = factor * scale * weight[:, n:]
+    results = [_Unseen.of(_unseen_logits(examples, inputs, splits)[scored], targets) for inputs in choices]
+    losses = [result.loss + _PRIOR * np.log2(share) ** 2 for share, result in zip(_SHARES, results, strict=True)]
+    best = int(np.argmin(losses))
+    inputs, result = choices[best], results[best]
+    soft_by, soft, tried = None, None, {"": result.accuracy}
+    for name, candidate in _candidates(examples, inputs, unlabeled).items():
+        own = _Soft(unlabeled.documents, candidate) if unlabeled is not None else None
+        other = _Unseen.of(_unseen_logits(examples, inputs, splits, own)[scored], targets)
+        tried[name] = other.accuracy
+        if other.clearly_better_than(result):
+            soft_by, soft, result = name, own, other
+    if unlabeled is not None and soft is None:
+        without = fit_few_labels(data, vectors, to_outputs, offset, trained, checked, seed, described)
+        return replace(without, tried=tried)
+    n = examples.features.x.shape[1]
+    weight, bias = _fit(examples, inputs, trained, soft)
+    of_outputs = result.factor * scale * weight[:, n:]
     fitted = HeldOutFit(
-        {"mpad": float(rightness(logits[best], targets).mean())} if len(targets) else {},
-        potentials=_as_linear_part(examples, factor * inputs.share * weight[:, :n]),
+        {"mpad": result.accuracy} if len(targets) else {},
+        potentials=_as_linear_part(examples, result.factor * inputs.share * weight[:, :n]),
         part_weights=np.array([1.0, 0.0, 1.0]),
     )
-    last_bias = factor * bias + of_outputs @ offset
-    last_weight = of_outputs @ to_outputs
-    return FewLabels(
-        fitted, factor * logits[best], last_weight.astype(np.float32), last_bias.astype(np.float32), splits
-    )
+    last_bias = (result.factor * bias + of_outputs @ offset).astype(np.float32)
+    last_weight = (of_outputs @ to_outputs).astype(np.float32)
+    return FewLabels(fitted, result.logits, last_weight, last_bias, splits, soft_by, tried if unlabeled else {})
+
+
+@dataclass(frozen=True)
+class _Unseen:
+    """Calibrated logits of documents that the regression had not seen, and how good they are."""
+
+    logits: Doubles  # (documents, classes)
+    factor: float  # that calibrates
+    losses: Doubles  # (documents,)
+    accuracy: float
+
+    @classmethod
+    def of(cls, logits: Doubles, targets: NDArray[Any]) -> "_Unseen":
+        factor = fit_temperature(logits, targets)
+        accuracy = float(rightness(logits, targets).mean()) if len(targets) else 0.0
+        return cls(factor * logits, factor, cross_entropies(factor * logits, targets), accuracy)
+
+    @property
+    def loss(self) -> float:
+        return float(self.losses.sum())
+
+    def clearly_better_than(self, other: "_Unseen") -> bool:
+        """Return whether the losses are lower by over a standard error of the difference."""
+        gain = other.losses - self.losses
+        return len(gain) > 1 and float(gain.mean()) > float(gain.std(ddof=1)) / np.sqrt(len(gain))
 
 
 def _as_linear_part(examples: Examples, weight: Doubles) -> Potentials:
@@ -105,6 +166,7 @@ def _as_linear_part(examples: Examples, weight: Doubles) -> Potentials:
 class _Inputs:
     share: float  # scale of TF-IDF
     x: csr_matrix  # (documents, TF-IDF and outputs)
+    described: Rows  # descriptions of classes, part of every fit
 
 
 def _folds(examples: Examples, trained: Rows, seed: int) -> list[tuple[Rows, Rows]]:
@@ -114,19 +176,63 @@ def _folds(examples: Examples, trained: Rows, seed: int) -> list[tuple[Rows, Row
     return [(trained[fold != number], trained[fold == number]) for number in range(int(fold.max(initial=-1)) + 1)]
 
 
-def _unseen_logits(examples: Examples, inputs: _Inputs, splits: Sequence[tuple[Rows, Rows]]) -> Doubles:
+def _unseen_logits(
+    examples: Examples, inputs: _Inputs, splits: Sequence[tuple[Rows, Rows]], soft: "_Soft | None" = None
+) -> Doubles:
     """Return logits of documents by regressions that have not seen them: (documents, classes)."""
     logits = np.zeros((len(examples.targets), examples.n_classes))
     for fitted_on, tested in splits:
-        weight, bias = _fit(examples, inputs, fitted_on)
+        weight, bias = _fit(examples, inputs, fitted_on, soft)
         logits[tested] = inputs.x[tested] @ weight.T + bias
     return logits
 
 
-def _fit(examples: Examples, inputs: _Inputs, rows: Rows) -> tuple[Doubles, Doubles]:
-    """Fit on some documents: weights (classes, inputs) and biases (classes,)."""
-    of = examples.targets[rows], examples.weights[rows], examples.n_classes
-    return fit_regression(inputs.x[rows], *of, _STRENGTH)
+def _fit(examples: Examples, inputs: _Inputs, rows: Rows, soft: "_Soft | None" = None) -> tuple[Doubles, Doubles]:
+    """Fit on some documents, and on unlabeled ones: weights (classes, inputs) and biases (classes,)."""
+    rows = np.concatenate([rows, inputs.described])
+    targets, weights = examples.targets[rows], examples.weights[rows]
+    if soft is not None:  # a copy of the document for each class that it may be of, weighted by its probability
+        probabilities = soft.labels(rows)
+        documents, classes = np.nonzero(probabilities > _LEAST_PROBABILITY)
+        targets = np.concatenate([targets, classes])
+        weights = np.concatenate([weights, weights.mean() * probabilities[documents, classes]])
+        rows = np.concatenate([rows, soft.documents[documents]])
+    return fit_regression(inputs.x[rows], targets, weights, examples.n_classes, _STRENGTH)
+
+
+# ── Documents without labels ──
+
+
+@dataclass(frozen=True)
+class _Soft:
+    """Unlabeled documents, and their labels by a model of labeled ones."""
+
+    documents: Rows
+    labels: SoftLabels
+
+
+def _candidates(examples: Examples, inputs: _Inputs, unlabeled: Unlabeled | None) -> dict[str, SoftLabels]:
+    """Return kinds of soft labels by name: each teacher's or the user's, alone and averaged with the encoder's."""
+    if unlabeled is None:
+        return {}
+
+    def by(x: Any) -> SoftLabels:
+        def labels(rows: Rows) -> Doubles:
+            of = examples.targets[rows], examples.weights[rows], examples.n_classes
+            weight, bias = fit_regression(x[rows], *of, _STRENGTH)
+            return np.asarray(softmax(x[unlabeled.documents] @ weight.T + bias, axis=1))
+
+        return labels
+
+    def averaged(one: SoftLabels, other: SoftLabels) -> SoftLabels:
+        return lambda rows: (one(rows) + other(rows)) / 2
+
+    sources = {name: by(vectors) for name, vectors in unlabeled.teachers.items()}
+    if unlabeled.given is not None:
+        given = unlabeled.given
+        sources["the given probabilities"] = lambda rows: given
+    own = by(inputs.x)
+    return sources | {f"{name} and the encoder": averaged(source, own) for name, source in sources.items()}
 
 
 # ── Further documents ──

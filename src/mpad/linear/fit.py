@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from scipy.special import expit, logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -344,21 +345,24 @@ def fit_part_weights(experts: Sequence[NDArray[Any]], targets: NDArray[Any], pri
     return np.asarray(np.exp(minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x))
 
 
+def cross_entropies(logits: NDArray[np.floating], targets: NDArray[Any]) -> Doubles:
+    """Return the cross-entropy of each document, the mean over labels for multi-label targets: (documents,)."""
+    if targets.ndim == 2:
+        return np.asarray((np.logaddexp(0, logits) - targets * logits).mean(1))
+    return np.asarray(logsumexp(logits, axis=1) - logits[np.arange(len(targets)), targets])
+
+
 def cross_entropy(
     logits: Doubles, targets: NDArray[Any], weights: NDArray[np.floating] | None = None
 ) -> tuple[float, Doubles]:
     """Return the weighted cross-entropy summed over documents, and its gradient by the logits."""
     w = np.ones(len(targets)) if weights is None else np.asarray(weights, np.float64)
+    value = float(cross_entropies(logits, targets) @ w)
     if targets.ndim == 2:
-        p = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
-        losses = np.logaddexp(0, logits) - targets * logits
-        return float(losses.mean(1) @ w), w[:, None] * (p - targets) / targets.shape[1]
-    shifted = logits - logits.max(1, keepdims=True)
-    total = np.exp(shifted).sum(1, keepdims=True)
-    rows = np.arange(len(targets))
-    slope = np.exp(shifted) / total
-    slope[rows, targets] -= 1
-    return float((np.log(total[:, 0]) - shifted[rows, targets]) @ w), w[:, None] * slope
+        return value, w[:, None] * (expit(logits) - targets) / targets.shape[1]
+    slope = softmax(logits, axis=1)
+    slope[np.arange(len(targets)), targets] -= 1
+    return value, w[:, None] * slope
 
 
 def _clearly_better(one: Doubles, other: Doubles) -> bool:
