@@ -101,14 +101,14 @@ def installed_teachers(device: str = "cpu") -> list[Teacher]:
     return [Teacher(name, device) for name in found]
 
 
-def teacher_vectors(teachers: Sequence[Teacher], texts: Sequence[str], shown: bool) -> dict[str, Vectors]:
-    """Return the vectors of texts by each teacher: (texts, width) by its label."""
-    chunks = [texts[k : k + _SHOWN] for k in range(0, len(texts), _SHOWN)]
+def teacher_vectors(teachers: Sequence[Teacher], parts: Sequence[Sequence[str]], shown: bool) -> dict[str, Vectors]:
+    """Return the vectors of texts by each teacher: (texts, width) by its label. Each part is cached by itself."""
+    chunks = [part[k : k + _SHOWN] for part in parts for k in range(0, len(part), _SHOWN)]
     work = with_bar([(t, c) for t in teachers for c in chunks], "texts embedded", len(teachers) * len(chunks), shown)
     found: dict[str, list[Vectors]] = {teacher.label: [] for teacher in teachers}
     for teacher, chunk in work:
         found[teacher.label].append(teacher.vectors(chunk))
-    return {label: np.concatenate(parts) for label, parts in found.items() if parts}
+    return {label: np.concatenate(vectors) for label, vectors in found.items() if vectors}
 
 
 _WEIGHTS = (".safetensors", ".bin", ".npz", ".model", ".json")

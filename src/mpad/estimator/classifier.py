@@ -1236,7 +1236,9 @@ class MPADClassifier(TextClassifier):
         held, linear = read.split.held_out, linear_data(model, data)
         unlabeled = None
         if len(read.split.unlabeled):
-            teachers = teacher_vectors(installed_teachers(str(data.corpus.device)), read.texts, shown)
+            first, end = read.split.unlabeled[0], read.split.unlabeled[-1] + 1
+            parts = read.texts[:first], read.texts[first:end], read.texts[end:]
+            teachers = teacher_vectors(installed_teachers(str(data.corpus.device)), parts, shown)
             unlabeled = Unlabeled(read.split.unlabeled, teachers, read.soft_labels)
 
         def fit_on(trained: Rows, checked: Rows) -> FewLabels:
