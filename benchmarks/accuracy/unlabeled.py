@@ -1,6 +1,6 @@
 """`python -m benchmarks.accuracy.unlabeled [DATASET …]`: what texts without labels and names of classes bring.
 
-Of each dataset's training part 8 and 32 documents per class are drawn three times; 2,000 others are the texts without
+Of each dataset's training part 8 and 32 documents per class are drawn twice; 2,000 others are the texts without
 labels, 1,500 more the test. No test part is read. Writes unlabeled.json; datasets come from the folder MPAD_DATA.
 """
 
@@ -28,7 +28,7 @@ _NAMES = {
     "subjectivity": {"subjective": "the opinion of a critic", "objective": "what happens in the plot"},
     "snippets": {},  # their labels are names already
 }
-_SIZES, _DRAWS, _UNLABELED, _TESTED = (8, 32), 3, 2_000, 1_500
+_SIZES, _DRAWS, _UNLABELED, _TESTED = (8, 32), 2, 2_000, 1_500
 
 
 def main() -> None:

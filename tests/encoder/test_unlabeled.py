@@ -76,7 +76,7 @@ def test_wrong_probabilities_change_nothing(labeled, unlabeled):
 
 def test_an_installed_teacher_labels_texts(labeled, unlabeled, monkeypatch):
     class Teacher:
-        label = "oracle"
+        title = "oracle"
 
         def vectors(self, texts):
             sides = [[len(LEFT & set(text.split())), len(set(NOUNS) - LEFT & set(text.split()))] for text in texts]

@@ -45,8 +45,13 @@ class Teacher:
 
     @property
     def label(self) -> str:
-        """Name of the teacher for people, without its path."""
+        """Name of the teacher in encoders, without its path."""
         return _LABELS.get(self.name, Path(self.name).name)
+
+    @property
+    def title(self) -> str:
+        """Name of the teacher in messages."""
+        return "USE" if self.name == USE else self.label
 
     @cached_property
     def width(self) -> int:
@@ -102,12 +107,12 @@ def installed_teachers(device: str = "cpu") -> list[Teacher]:
 
 
 def teacher_vectors(teachers: Sequence[Teacher], parts: Sequence[Sequence[str]], shown: bool) -> dict[str, Vectors]:
-    """Return the vectors of texts by each teacher: (texts, width) by its label. Each part is cached by itself."""
+    """Return the vectors of texts by each teacher: (texts, width) by its title. Each part is cached by itself."""
     chunks = [part[k : k + _SHOWN] for part in parts for k in range(0, len(part), _SHOWN)]
     work = with_bar([(t, c) for t in teachers for c in chunks], "texts embedded", len(teachers) * len(chunks), shown)
-    found: dict[str, list[Vectors]] = {teacher.label: [] for teacher in teachers}
+    found: dict[str, list[Vectors]] = {teacher.title: [] for teacher in teachers}
     for teacher, chunk in work:
-        found[teacher.label].append(teacher.vectors(chunk))
+        found[teacher.title].append(teacher.vectors(chunk))
     return {label: np.concatenate(vectors) for label, vectors in found.items() if vectors}
 
 

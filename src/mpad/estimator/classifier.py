@@ -101,7 +101,7 @@ from mpad.training.task import Examples, Task, hold_out, make_examples
 Rows = NDArray[np.int64]
 Checksums = NDArray[np.uint32]
 _NO_ROWS: Rows = np.zeros(0, np.int64)
-_MOST_UNLABELED = 5_000  # texts without labels that are used; embedding more takes minutes
+_MOST_UNLABELED = 2_000  # texts without labels that are used; more take minutes
 _FREE_AT_RESUME = ("max_epochs", "verbose", "device")  # what may differ from the training that a checkpoint is of
 
 
@@ -185,7 +185,7 @@ class TextClassifier(_Estimator, ABC):
             probabilities and multi-label thresholds, and for the scores in `held_out_`.
         unlabeled : iterable of str, or tuple of texts and probabilities, or None
             Further texts without labels, which help with fewer than 300 labeled documents. Sentence encoders that are
-            installed (USE and MiniLM, by the extra "pretrain") learn the task from X and label up to 5,000 of the
+            installed (USE and MiniLM, by the extra "pretrain") learn the task from X and label up to 2,000 of the
             texts. Instead, or in addition, pass probabilities: a column per class, for example from a large language
             model. These labels are used only if the model is clearly better by cross-validation; see `unlabeled_`.
         class_names : mapping of labels to str, or None

@@ -18,13 +18,14 @@ more labels there are.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, hstack
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from mpad.data.labels import rightness
 from mpad.linear.features import Doubles, Rows
@@ -46,7 +47,6 @@ _SHARES = (0.5, 1.0, 2.0, 4.0)  # scale of TF-IDF next to outputs of length one
 _PRIOR = 5.0  # nats by which a share of twice or half the usual one must be better, on all documents together
 _STRENGTH = 30.0  # C of the regression
 _MOST_FOLDS = 5
-_LEAST_PROBABILITY = 0.02  # of a class, to be part of a soft label
 DESCRIPTION_WEIGHT = 4.0  # documents that the description of a class counts as
 
 SoftLabels = Callable[[Rows], Doubles]  # from labeled documents to probabilities of the unlabeled: (documents, classes)
@@ -94,10 +94,8 @@ def fit_few_labels(
     scale = 1 / max(float(np.linalg.norm(outputs[trained], axis=1).mean()), float(np.finfo(np.float32).tiny))
     read = np.concatenate([trained, described, [] if unlabeled is None else unlabeled.documents]).astype(np.int64)
     examples = data.examples(np.arange(len(data.targets)), learn_from=read)
-    choices = [
-        _Inputs(share, hstack([share * examples.features.x, csr_matrix(scale * outputs)]).tocsr(), described)
-        for share in _SHARES
-    ]
+    scaled = (scale * outputs).astype(np.float32)
+    choices = [_Inputs(share, (share * examples.features.x).tocsr(), scaled, described) for share in _SHARES]
     splits = [(trained, checked)] if len(checked) else _folds(examples, trained, seed)
     scored = np.sort(np.concatenate([tested for _, tested in splits]))
     targets = examples.targets[scored]
@@ -165,8 +163,14 @@ def _as_linear_part(examples: Examples, weight: Doubles) -> Potentials:
 @dataclass(frozen=True)
 class _Inputs:
     share: float  # scale of TF-IDF
-    x: csr_matrix  # (documents, TF-IDF and outputs)
+    tfidf: csr_matrix  # (documents, words and pairs), scaled
+    outputs: NDArray[np.float32]  # (documents, width) of the encoder, of length one in the mean
     described: Rows  # descriptions of classes, part of every fit
+
+    @cached_property
+    def x(self) -> csr_matrix:
+        """Both, side by side."""
+        return hstack([self.tfidf, csr_matrix(self.outputs.astype(np.float64))]).tocsr()
 
 
 def _folds(examples: Examples, trained: Rows, seed: int) -> list[tuple[Rows, Rows]]:
@@ -191,13 +195,39 @@ def _fit(examples: Examples, inputs: _Inputs, rows: Rows, soft: "_Soft | None" =
     """Fit on some documents, and on unlabeled ones: weights (classes, inputs) and biases (classes,)."""
     rows = np.concatenate([rows, inputs.described])
     targets, weights = examples.targets[rows], examples.weights[rows]
-    if soft is not None:  # a copy of the document for each class that it may be of, weighted by its probability
-        probabilities = soft.labels(rows)
-        documents, classes = np.nonzero(probabilities > _LEAST_PROBABILITY)
-        targets = np.concatenate([targets, classes])
-        weights = np.concatenate([weights, weights.mean() * probabilities[documents, classes]])
-        rows = np.concatenate([rows, soft.documents[documents]])
-    return fit_regression(inputs.x[rows], targets, weights, examples.n_classes, _STRENGTH)
+    if soft is None:
+        return fit_regression(inputs.x[rows], targets, weights, examples.n_classes, _STRENGTH)
+    probabilities = np.concatenate([np.eye(examples.n_classes)[targets], soft.labels(rows)])
+    rows = np.concatenate([rows, soft.documents])
+    weights = np.concatenate([weights, np.full(len(soft.documents), weights.mean())])
+    return _fit_probabilities(inputs.tfidf[rows], inputs.outputs[rows], probabilities, weights)
+
+
+def _fit_probabilities(
+    tfidf: csr_matrix, outputs: NDArray[np.float32], probabilities: Doubles, weights: NDArray[np.floating]
+) -> tuple[Doubles, Doubles]:
+    """Fit the regression to probabilities (documents, classes): weights (classes, inputs) and biases (classes,)."""
+    c, n = probabilities.shape[1], tfidf.shape[1]
+    strength = _STRENGTH / (2 if c == 2 else 1)  # scikit-learn's regression has one row of weights for two classes
+    total = strength * float(weights.sum())
+
+    def loss(flat: Doubles) -> tuple[float, Doubles]:
+        w = flat.reshape(c, -1)
+        log_p = log_softmax(tfidf @ w[:, :n].T + outputs @ w[:, n:-1].T.astype(np.float32) + w[:, -1], axis=1)
+        slope = strength * weights[:, None] * (np.exp(log_p) - probabilities)
+        by_outputs = slope.T.astype(np.float32) @ outputs
+        gradient = np.concatenate(
+            [(tfidf.T @ slope).T + w[:, :n], by_outputs + w[:, n:-1], slope.sum(0)[:, None]], axis=1
+        )
+        value = -strength * float(weights @ (probabilities * log_p).sum(1)) + 0.5 * float((w[:, :-1] ** 2).sum())
+        return value / total, gradient.ravel() / total
+
+    size = c * (n + outputs.shape[1] + 1)
+    found = minimize(
+        loss, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 100, "gtol": 1e-4, "maxcor": 5}
+    )
+    w = found.x.reshape(c, -1)
+    return w[:, :-1], w[:, -1]
 
 
 # ── Documents without labels ──
@@ -212,7 +242,7 @@ class _Soft:
 
 
 def _candidates(examples: Examples, inputs: _Inputs, unlabeled: Unlabeled | None) -> dict[str, SoftLabels]:
-    """Return kinds of soft labels by name: each teacher's or the user's, alone and averaged with the encoder's."""
+    """Return kinds of soft labels by name: each teacher's, the user's, and their mean with the encoder's."""
     if unlabeled is None:
         return {}
 
@@ -224,15 +254,18 @@ def _candidates(examples: Examples, inputs: _Inputs, unlabeled: Unlabeled | None
 
         return labels
 
-    def averaged(one: SoftLabels, other: SoftLabels) -> SoftLabels:
-        return lambda rows: (one(rows) + other(rows)) / 2
-
-    sources = {name: by(vectors) for name, vectors in unlabeled.teachers.items()}
+    sources = {name: by(vectors.astype(np.float32)) for name, vectors in unlabeled.teachers.items()}
     if unlabeled.given is not None:
         given = unlabeled.given
         sources["the given probabilities"] = lambda rows: given
-    own = by(inputs.x)
-    return sources | {f"{name} and the encoder": averaged(source, own) for name, source in sources.items()}
+    if not sources:
+        return {}
+    everyone = [*sources.values(), by(inputs.x)]
+
+    def mean(rows: Rows) -> Doubles:
+        return np.asarray(np.mean([labels(rows) for labels in everyone], axis=0))
+
+    return {**sources, ", ".join(sources) + " and the encoder": mean}
 
 
 # ── Further documents ──
