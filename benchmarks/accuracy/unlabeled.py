@@ -25,7 +25,7 @@ _NAMES = {
         "NUM": "number: how many, date, money",
     },
     "polarity": {"pos": "a good, moving, enjoyable film", "neg": "a bad, dull, disappointing film"},
-    "subjectivity": {"subjective": "the opinion of a critic", "objective": "what happens in the plot"},
+    "subjectivity": {"neg": "the opinion of a critic", "pos": "what happens in the plot"},
     "snippets": {},  # their labels are names already
 }
 _SIZES, _DRAWS, _UNLABELED, _TESTED = (8, 32), 2, 2_000, 1_500
