@@ -155,12 +155,12 @@ class Reader:
             show_columns(data, ReadColumns(documents.columns.text))
         return documents.texts
 
-    def unlabeled(self, data: str, classes: Iterable[Any]) -> Any:
+    def unlabeled(self, data: str, classes: set[str]) -> Any:
         """Read texts without labels; with them, if the table has columns named as the classes, the probabilities."""
         table = self.rows(data)
         rows = [row for chunk in table.chunks for row in chunk]
-        texts, wanted = [str(row[table.text_at]) for row in rows], {str(name) for name in classes}
-        places = {name: at for at, name in enumerate(table.names) if name in wanted and at != table.text_at}
+        texts = [str(row[table.text_at]) for row in rows]
+        places = {name: at for at, name in enumerate(table.names) if name in classes and at != table.text_at}
         if not places:
             return texts
         return texts, {name: [_as_number(data, name, row[at]) for row in rows] for name, at in places.items()}

@@ -74,7 +74,7 @@ def find_directions(
 class Imitate(Objective):
     """The loss above. The score is the mean cosine.
 
-    `widths` are those of the teachers' vectors, `weights` what each counts, `contrast` is c.
+    `widths` are the lengths of the teachers' vectors, `weights` the w_k (1 by default), `contrast` is c.
     """
 
     def __init__(

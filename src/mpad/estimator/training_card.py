@@ -82,7 +82,7 @@ _FEW_ONLY = f"they help only below {FEW_LABELS} labeled documents, with the defa
 
 @dataclass(frozen=True)
 class UnlabeledUse:
-    """How texts without labels were used, and why."""
+    """Use of texts without labels in a fit, and the accuracies that decided it."""
 
     documents: int
     labeled_by: str | None = None  # what gave them soft labels; None: they were not used

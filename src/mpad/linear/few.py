@@ -12,7 +12,7 @@ part of the model, W A / scale the last layer of the network. Further documents 
 Documents without labels can get soft labels: probabilities by a regression on the vectors of a sentence encoder that is
 installed ("teacher"), or by the user. They join the documents with labels if cross-validation says that this helps.
 
-Names or descriptions of classes are read as documents of their class with a fixed weight, which counts ever less the
+Names or descriptions of classes are read as documents of their class with a fixed weight, so they matter less the
 more labels there are.
 """
 
@@ -47,7 +47,7 @@ _SHARES = (0.5, 1.0, 2.0, 4.0)  # scale of TF-IDF next to outputs of length one
 _PRIOR = 5.0  # nats by which a share of twice or half the usual one must be better, on all documents together
 _STRENGTH = 30.0  # C of the regression
 _MOST_FOLDS = 5
-DESCRIPTION_WEIGHT = 4.0  # documents that the description of a class counts as
+DESCRIPTION_WEIGHT = 4.0  # of a description in the loss, where a document has 1
 
 SoftLabels = Callable[[Rows], Doubles]  # from labeled documents to probabilities of the unlabeled: (documents, classes)
 
@@ -104,12 +104,11 @@ def fit_few_labels(
     best = int(np.argmin(losses))
     inputs, result = choices[best], results[best]
     soft_by, soft, tried = None, None, {"": result.accuracy}
-    for name, candidate in _candidates(examples, inputs, unlabeled).items():
-        own = _Soft(unlabeled.documents, candidate) if unlabeled is not None else None
-        other = _Unseen.of(_unseen_logits(examples, inputs, splits, own)[scored], targets)
+    for name, candidate in ({} if unlabeled is None else _candidates(examples, inputs, unlabeled)).items():
+        other = _Unseen.of(_unseen_logits(examples, inputs, splits, candidate)[scored], targets)
         tried[name] = other.accuracy
         if other.clearly_better_than(result):
-            soft_by, soft, result = name, own, other
+            soft_by, soft, result = name, candidate, other
     if unlabeled is not None and soft is None:
         without = fit_few_labels(data, vectors, to_outputs, offset, trained, checked, seed, described)
         return replace(without, tried=tried)
@@ -241,10 +240,8 @@ class _Soft:
     labels: SoftLabels
 
 
-def _candidates(examples: Examples, inputs: _Inputs, unlabeled: Unlabeled | None) -> dict[str, SoftLabels]:
+def _candidates(examples: Examples, inputs: _Inputs, unlabeled: Unlabeled) -> dict[str, _Soft]:
     """Return kinds of soft labels by name: each teacher's, the user's, and their mean with the encoder's."""
-    if unlabeled is None:
-        return {}
 
     def by(x: Any) -> SoftLabels:
         def labels(rows: Rows) -> Doubles:
@@ -265,7 +262,8 @@ def _candidates(examples: Examples, inputs: _Inputs, unlabeled: Unlabeled | None
     def mean(rows: Rows) -> Doubles:
         return np.asarray(np.mean([labels(rows) for labels in everyone], axis=0))
 
-    return {**sources, ", ".join(sources) + " and the encoder": mean}
+    named: dict[str, SoftLabels] = {**sources, ", ".join(sources) + " and the encoder": mean}
+    return {name: _Soft(unlabeled.documents, labels) for name, labels in named.items()}
 
 
 # ── Further documents ──
