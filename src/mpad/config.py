@@ -157,6 +157,7 @@ class TrainingConfig:
     schedule: of the learning rate: "constant"; "halving" it every 50 epochs, as the authors' code does; or "cosine",
         down to nothing at `max_epochs`, after a first epoch at half the rate.
     weight_decay: of the weights of linear maps, as in AdamW.
+    anchor: decay of all weights towards those that training started from (L2-SP; Li et al., 2018).
     keep: which epoch's weights are kept, the "best" on validation documents or the "last".
     by_length: batches of documents of about the same length, for networks that pad.
     patience: epochs without a better validation accuracy before stopping; None: never.
@@ -170,6 +171,7 @@ class TrainingConfig:
     seed: int = 0
     by_length: bool = False
     weight_decay: float = 0.0
+    anchor: float = 0.0
     keep: Literal["best", "last"] = "best"
 
     def __post_init__(self) -> None:
@@ -200,7 +202,7 @@ class Preset:
     potentials: bool = False
     most_passes: int | None = None  # documents that training passes over at most, in whole epochs, but four of these
     few: int = 0  # with fewer documents than that, batches are a quarter as large
-    many: int | None = None  # with more, weights decay more slowly a step: as much an epoch as with so many documents
+    many: int | None = None  # with more, weights decay less per step: as much per epoch as with so many documents
 
     def training_on(self, n_documents: int) -> dict[str, Any]:
         """Return fields of `TrainingConfig` for a corpus of that size."""
@@ -210,7 +212,7 @@ class Preset:
         if n_documents < self.few:
             training["batch_size"] //= 4
         if self.many is not None and n_documents > self.many:
-            training["weight_decay"] *= self.many / n_documents
+            training |= {name: training[name] * self.many / n_documents for name in ("weight_decay", "anchor")}
         return training
 
 
@@ -232,6 +234,7 @@ PRESETS = {
             "learning_rate": 0.003,
             "schedule": "cosine",
             "weight_decay": 1.0,
+            "anchor": 0.0,
             "keep": "last",
         },
         potentials=True,
@@ -244,7 +247,7 @@ PRESETS = {
 }
 
 
-FINE_TUNING_EPOCHS, FINE_TUNING_DROPOUT = 10, 0.2  # of training that starts from an encoder
+FINE_TUNING, FINE_TUNING_DROPOUT = {"max_epochs": 10, "anchor": 3.0}, 0.2  # of training that starts from an encoder
 FEW_LABELS = 300  # documents below which an encoder is not trained further (docs/LOG.md)
 
 DEFAULT_PRESET = "best"

@@ -1,6 +1,6 @@
 import torch
 
-from mpad.training.adam import Adam
+from mpad.training.adam import Adam, Decay
 
 
 def networks():
@@ -82,3 +82,26 @@ def test_a_state_is_put_back():
     first.step(ONE)
     second.load_state({name: value.clone() for name, value in first.state().items()})
     assert all(torch.equal(one, second.state()[name]) for name, one in first.state().items())
+
+
+def test_weights_decay_towards_their_first_values():
+    torch.manual_seed(0)
+    network = torch.nn.Linear(4, 3)
+    first = [parameter.detach().clone() for parameter in network.parameters()]
+    adam = Adam(network.parameters(), [0.1], ONE.clone(), Decay(to_start=2.0))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 1.0
+    adam.step(ONE)  # without a gradient, only the decay moves them: by 0.1 * 2 of the way
+    for parameter, before in zip(network.parameters(), first, strict=True):
+        torch.testing.assert_close(parameter.detach(), before + 0.8)
+
+
+def test_without_decay_weights_stay_where_they_are():
+    network = torch.nn.Linear(4, 3)
+    adam = Adam(network.parameters(), [0.1], ONE.clone())
+    with torch.no_grad():
+        network.weight += 1.0
+    before = network.weight.detach().clone()
+    adam.step(ONE)
+    torch.testing.assert_close(network.weight.detach(), before)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,20 @@ from mpad import kernels
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # torch's defaults
 _LARGE = 1 << 17  # numbers of a model; a tensor this large is worth an update of its own
 _ALIGN = 16  # numbers; where each parameter starts, so that products read whole cache lines
+
+
+class Decay(NamedTuple):
+    """Decay of weights per step and unit of learning rate: of matrices to zero, of all weights to their first values.
+
+    Embeddings as large as `_LARGE` have neither.
+    """
+
+    to_zero: float = 0.0
+    matrices: Iterable[nn.Parameter] = ()
+    to_start: float = 0.0
+
+
+NO_DECAY = Decay()
 
 
 class Adam:
@@ -28,10 +43,9 @@ class Adam:
         parameters: Iterable[nn.Parameter],
         rates: Sequence[float],
         steps: Tensor,
-        weight_decay: float = 0.0,
-        decayed: Iterable[nn.Parameter] = (),
+        decay: Decay = NO_DECAY,
     ) -> None:
-        trained, n, decays = list(parameters), len(rates), {id(parameter) for parameter in decayed}
+        trained, n, decays = list(parameters), len(rates), {id(parameter) for parameter in decay.matrices}
         self._steps, self._n, like = steps, n, trained[0].detach()
         self.rates = torch.tensor(list(rates), device=steps.device, dtype=torch.float64).to(like.dtype)
         self._large = [parameter for parameter in trained if parameter.numel() >= _LARGE * n]
@@ -42,13 +56,14 @@ class Adam:
         self._gradient = torch.zeros_like(self._flat)
         self._zeros = [like.new_zeros(n, size) for size in sizes]
         self._gaps = [like.new_zeros(n, whole - size) for size, whole in zip(sizes, padded, strict=True)]
-        decay = like.new_zeros(1, sum(padded))
+        to_zero = like.new_zeros(1, sum(padded))
         for parameter, size, start in zip(self._small, sizes, accumulate(padded, initial=0), strict=False):
             part = self._flat[:, start : start + size]
             part.copy_(parameter.detach().reshape(n, size))
             parameter.data = part.view(parameter.shape)
-            decay[:, start : start + size] = weight_decay if id(parameter) in decays else 0.0
-        self._decay = decay if weight_decay else None
+            to_zero[:, start : start + size] = decay.to_zero if id(parameter) in decays else 0.0
+        self._to_zero = to_zero if decay.to_zero else None
+        self._to_start, self._start = decay.to_start, self._flat.clone() if decay.to_start else None
         self._views = [parameter.data for parameter in self._small]
         self._addresses = [view.data_ptr() for view in self._views]
         shapes = [self._flat, *[parameter.detach().view(n, -1) for parameter in self._large]]
@@ -62,8 +77,11 @@ class Adam:
     def step(self, active: Tensor) -> None:
         """Update every parameter of the active models (models,) by its gradient."""
         gradients, values = [self._flat_gradient()], [self._flat]
-        if self._decay is not None:
-            self._flat -= self._flat * (self._decay * (self.rates * active)[:, None])
+        rates = (self.rates * active)[:, None]
+        if self._to_zero is not None:
+            self._flat -= self._flat * (self._to_zero * rates)
+        if self._start is not None:
+            self._flat.lerp_(self._start, (self._to_start * rates).clamp(max=1.0))
         for parameter in self._large:
             values.append(parameter.detach().view(self._n, -1))
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -102,6 +120,8 @@ class Adam:
         for x in (*self.m, *self.v):
             x.zero_()
         self.rates.copy_(torch.tensor(list(rates)))
+        if self._start is not None:
+            self._start.copy_(self._flat)
 
     def release(self) -> None:
         """Give each parameter its own memory again."""

@@ -21,7 +21,7 @@ from mpad.graph.batch import CorpusTensors
 from mpad.kernels.cpu import one_step, release_workspace
 from mpad.network import Network, in_batches
 from mpad.sequence.batch import WordTensors
-from mpad.training.adam import Adam
+from mpad.training.adam import Adam, Decay
 from mpad.training.batches import (
     BatchSource,
     DynamicBatches,
@@ -85,7 +85,9 @@ class Engine:
         trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         self._trained = trained
         rates = [task.config.learning_rate for task in tasks]
-        self._adam = Adam(trained, rates, self._counter.steps, tasks[0].config.weight_decay, _matrices(self.network))
+        config = tasks[0].config
+        decay = Decay(config.weight_decay, _matrices(self.network), config.anchor)
+        self._adam = Adam(trained, rates, self._counter.steps, decay)
         self._accumulators = None
         if self._device.type == "cuda":
             from mpad.kernels.cuda import Accumulators

@@ -66,12 +66,17 @@ def with_bar(items: Iterable[Item], name: str, total: int, shown: bool) -> Itera
 
 @contextmanager
 def epoch_bar(
-    networks: int = 1, show_accuracy: bool = True, mark_best: bool = True, measure: str = "accuracy"
+    networks: int = 1,
+    show_accuracy: bool = True,
+    mark_best: bool = True,
+    measure: str = "accuracy",
+    unit: str = "epoch",
 ) -> Iterator[Sink]:
     """Show a bar while networks train, on a terminal and in notebooks; elsewhere a line per epoch.
 
     Without `show_accuracy` lines have the loss only: the accuracy of a network that is one part of a model is not the
-    model's; `measure` is its name. `mark_best` marks epochs that are better than all before, if the best one is kept.
+    model's. `measure` is the name of the accuracy, `unit` that of an epoch. `mark_best` marks epochs that are better
+    than all before, if the best one is kept.
     """
     from rich.console import Console  # here: predicting does not need it
     from rich.progress import Progress
@@ -88,7 +93,7 @@ def epoch_bar(
 
         def print_line(report: EpochReport) -> None:
             mark = "  best so far" if show_accuracy and mark_best and report.is_best else ""
-            epoch = f"epoch {report.epoch:>3}/{report.max_epochs}"
+            epoch = f"{unit} {report.epoch:>3}/{report.max_epochs}"
             console.print(f"{epoch}  {describe(report)}  {report.seconds:.2f} s{mark}", highlight=False, soft_wrap=True)
 
         yield print_line

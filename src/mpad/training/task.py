@@ -102,7 +102,7 @@ def check_together(tasks: Sequence[Task]) -> None:
     """Raise if models that train together differ in batch size, epochs or schedule."""
     if not tasks:
         raise InputError("nothing to train: no tasks were given")
-    for name in ("max_epochs", "batch_size", "schedule", "weight_decay"):
+    for name in ("max_epochs", "batch_size", "schedule", "weight_decay", "anchor"):
         values = {getattr(task.config, name) for task in tasks}
         if len(values) > 1:
             result = ", ".join(sorted(map(str, values)))
