@@ -17,10 +17,11 @@ SMALL = PretrainConfig(
 class WordTeacher:
     """Stands in for a sentence transformer: the sum of a fixed random vector per word."""
 
-    label, width = "words", 12
+    width = 12
 
     def __init__(self, name="words", device="cpu", cache=None):
-        self.name, self.digest = str(name), hashlib.blake2b(str(name).encode(), digest_size=16).hexdigest()
+        self.name = self.label = str(name)
+        self.digest = hashlib.blake2b(str(name).encode(), digest_size=16).hexdigest()
 
     def vectors(self, texts):
         rows = [sum((self._row(word) for word in text.lower().split()), np.zeros(self.width)) for text in texts]

@@ -23,8 +23,10 @@ def test_it_imitates_its_teacher_and_says_how_well(small_encoder, raw_texts):
 
 def test_several_teachers(word_teacher, raw_texts, tmp_path):
     config = replace(SMALL, rounds=1, passages=500)
-    encoder = pretrain(raw_texts[:100], ["words", "words"], config, device="cpu", cache=tmp_path)
-    assert encoder.width == 24 or list(encoder.outputs.values()) == [12]
+    encoder = pretrain(raw_texts[:100], ["words", "other words"], config, device="cpu", cache=tmp_path)
+    assert encoder.outputs == {"words": 12, "other words": 12}
+    with pytest.raises(InputError, match="two teachers are named 'words'"):
+        pretrain(raw_texts[:100], ["words", "words"], config, cache=tmp_path)
 
 
 def test_a_run_that_was_interrupted_resumes_to_the_same_weights(word_teacher, raw_texts, tmp_path):
@@ -77,7 +79,7 @@ def test_bad_input_is_refused_in_a_line(word_teacher, raw_texts, tmp_path):
         PretrainConfig(hidden=0)
     with pytest.raises(InputError, match="contrast"):
         PretrainConfig(contrast=-1.0)
-    with pytest.raises(InputError, match="teacher_weights"):
+    with pytest.raises(InputError, match="a weight above 0 for each teacher: 1"):
         pretrain(raw_texts, ["words"], SMALL, teacher_weights=[1, 2], cache=tmp_path)
 
 

@@ -130,4 +130,4 @@ def test_streamed_fits_start_from_it(reviews, tmp_path):
 
 def test_the_size_below_which_labels_are_few(reviews, monkeypatch):
     monkeypatch.setattr(fitting, "FEW_LABELS", 100)
-    assert trained().fit(*reviews).n_iter_ == fitting.FINE_TUNING_EPOCHS
+    assert trained().fit(*reviews).n_iter_ == fitting.FINE_TUNING["max_epochs"]

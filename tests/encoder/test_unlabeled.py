@@ -96,17 +96,17 @@ def test_without_a_teacher_it_says_what_to_install(labeled, unlabeled):
 def test_with_many_labels_the_texts_are_left_out(unlabeled):
     model = trained(max_epochs=1).fit(*unlabeled, unlabeled=["something new", "something else"])
     assert not model.unlabeled_.used and model.n_iter_ == 1
-    assert "below" in str(model.unlabeled_)
+    assert "not used" in str(model.unlabeled_)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (lambda texts: (texts, np.ones((3, 2))), "rows of 2 numbers"),
-        (lambda texts: (texts, np.full((len(texts), 2), np.nan)), "none below 0"),
+        (lambda texts: (texts, np.full((len(texts), 2), np.nan)), "no distribution"),
         (lambda texts: (texts, {"left": [0.5] * len(texts)}), "no column 'right'"),
         (lambda texts: "one text", "put it in a list"),
-        (lambda texts: [], "none of the unlabeled texts is new"),
+        (lambda texts: ["", " "], "holds no texts"),
     ],
 )
 def test_bad_input_is_refused_in_a_line(labeled, unlabeled, given, message):
@@ -184,7 +184,12 @@ def test_with_many_labels_names_of_classes_are_left_out(unlabeled):
 
 
 @pytest.mark.parametrize(
-    ("names", "message"), [({"up": "above"}, "no document has the label 'up'"), ({"left": 3}, "not a string")]
+    ("names", "message"),
+    [
+        ({"up": "above"}, "no document has the label 'up'"),
+        ({"left": 3}, "a text for each label"),
+        (["x"], "must be a dict"),
+    ],
 )
 def test_bad_names_of_classes_are_refused(labeled, names, message):
     with pytest.raises(InputError, match=message):

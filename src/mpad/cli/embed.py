@@ -35,9 +35,11 @@ def run(
     Example: `mpad embed reviews.csv --query "the battery died" --top 3`
     """
     if (out is None) == (query is None):
-        raise InputError("expected --out FILE to write vectors, or --query TEXT to search")
+        raise InputError("expected --out FILE to write vectors or --query TEXT to search, and not both")
     check_new(out, force, _KINDS)
     texts = Reader.of(text).texts(data)
+    if not texts:
+        raise InputError(f"{data}: holds no documents")
     from mpad.estimator.encoder import MPADEncoder
 
     model = MPADEncoder(**drop_none(encoder=encoder))

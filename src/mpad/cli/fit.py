@@ -62,8 +62,8 @@ def run(
     unlabeled: Annotated[
         str | None,
         Option(
-            help="Texts without labels, which help with fewer than 300 labeled documents: installed sentence encoders "
-            "label them, or columns with the probability of each class. Used only if cross-validation shows a gain."
+            help="Texts without labels, which help with fewer than 300 labeled documents. Installed sentence encoders "
+            "label them, or columns named as the classes hold probabilities. Used if cross-validation shows a gain."
         ),
     ] = None,
     class_name: Annotated[
@@ -242,7 +242,11 @@ def _parse_class_names(pairs: list[str] | None) -> dict[str, str] | None:
     wrong = [pair for pair in pairs if not all(part.strip() for part in pair.partition("="))]
     if wrong:
         raise InputError(f"--class-name expects LABEL=TEXT, found '{wrong[0]}'")
-    return {label.strip(): text.strip() for label, _, text in (pair.partition("=") for pair in pairs)}
+    parts = [(label.strip(), text.strip()) for label, _, text in (pair.partition("=") for pair in pairs)]
+    names = [label for label, _ in parts]
+    if len(set(names)) < len(names):
+        raise InputError(f"--class-name names '{next(one for one in names if names.count(one) > 1)}' twice")
+    return dict(parts)
 
 
 def _train(

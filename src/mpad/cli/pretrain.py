@@ -58,7 +58,11 @@ def run(
     After every round a checkpoint is written to OUT.checkpoint: the same command with --resume continues from it.
     """
     checkpoint = out.resolve().with_name(f"{out.resolve().name}.checkpoint")
+    from mpad.storage.model_folder import check_destination
+
+    check_destination(out)
     check_new(out, force or (resume and checkpoint.exists()))
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
     from mpad.encoder import PretrainConfig, load_encoder, pretrain
     from mpad.training.progress import epoch_bar
 
@@ -68,28 +72,36 @@ def run(
     earlier = None if start is None else load_encoder(start)
     texts = _texts(files[0] if len(files) == 1 else files, text)
     config = PretrainConfig(**sizes, **training, seed=seed)
-    with epoch_bar(mark_best=False, measure="cosine") as sink:
-        encoder = pretrain(
-            texts,
-            teacher,
-            config,
-            teacher_weights=teacher_weight or None,
-            start=earlier,
-            device=device,
-            cache=cache,
-            checkpoint=checkpoint,
-            resume=resume,
-            sink=sink,
-            shown=True,
-            name=out.name,
-        )
+    if resume and not checkpoint.exists():
+        typer.echo(f"{checkpoint}: no checkpoint; starting with the first round", err=True)
+    try:
+        with epoch_bar(measure="cosine", unit="round") as sink:
+            encoder = pretrain(
+                texts,
+                teacher,
+                config,
+                teacher_weights=teacher_weight or None,
+                start=earlier,
+                device=device,
+                cache=cache,
+                checkpoint=checkpoint,
+                resume=resume,
+                sink=sink,
+                shown=True,
+                name=out.name,
+            )
+    except KeyboardInterrupt:
+        typer.echo("stopped; the same command with --resume continues after the last round", err=True)
+        raise
     if int(os.environ.get("RANK", "0")) > 0:
         return  # of several processes, the first writes the encoder
     encoder.save(out)
     checkpoint.unlink(missing_ok=True)
     cosines = ", ".join(f"{name} {cosine:.3f}" for name, cosine in encoder.card["cosines"].items())
-    typer.echo(f"cosine to the teachers on held-out passages: {cosines}", err=True)
-    typer.echo(f"saved to {out}; next: mpad fit DATA --encoder {out} --out MODEL, mpad embed DATA", err=True)
+    few = "too few passages: none was held out, so nobody knows how good this encoder is"
+    typer.echo(f"cosine to the teachers on held-out passages: {cosines}" if cosines else few, err=True)
+    more = f"mpad fit DATA --encoder {out} --out MODEL, mpad embed DATA --encoder {out} --out VECTORS"
+    typer.echo(f"saved to {out}; next: {more}", err=True)
 
 
 def _texts(data: Files, text: list[str] | None) -> Iterable[str]:

@@ -60,24 +60,41 @@ def as_validation(validation: tuple[Iterable[str], Any]) -> tuple[list[str], NDA
 def as_unlabeled(unlabeled: Any, classes: Sequence[Any]) -> tuple[list[str], NDArray[np.float64] | None]:
     """Check texts without labels, alone or with the probability of each class: (texts, classes)."""
     if not (isinstance(unlabeled, tuple) and len(unlabeled) == 2 and not isinstance(unlabeled[1], str)):
-        return as_texts(unlabeled), None
-    texts, table = as_texts(unlabeled[0]), unlabeled[1]
+        return _unlabeled_texts(unlabeled), None
+    texts, table = _unlabeled_texts(unlabeled[0]), unlabeled[1]
     names = list(table) if isinstance(table, Mapping) else column_names(table)
     if names is not None:
         columns = {str(name): table[name] for name in names}
         missing = [str(name) for name in classes if str(name) not in columns]
         if missing:
             raise InputError(f"the probabilities of unlabeled texts have no column '{missing[0]}', which is a class")
-        table = np.stack([np.asarray(columns[str(name)], np.float64) for name in classes], axis=1)
-    given = np.asarray(table, np.float64)
+        table = [columns[str(name)] for name in classes]
+    try:
+        given = np.asarray(table, np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the probabilities of unlabeled texts must be numbers") from None
+    given = given if names is None else given.T
     shape = len(texts), len(classes)
-    valid = given.shape == shape and np.isfinite(given).all() and (given >= 0).all() and given.any(1).all()
-    if not valid:
+    if given.shape != shape:
         raise InputError(
-            f"the probabilities of unlabeled texts must be {shape[0]:,} rows of {shape[1]} numbers, none below 0 and "
-            f"no row all 0; found shape {given.shape}"
+            f"the probabilities of unlabeled texts must be {shape[0]:,} rows of {shape[1]} numbers; found shape "
+            f"{given.shape}"
         )
+    wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)).all(1) | ~given.any(1))
+    if len(wrong):
+        row = ", ".join(f"{value:g}" for value in given[wrong[0]].tolist()[:8])
+        raise InputError(f"row {wrong[0]} of the probabilities of unlabeled texts is no distribution: {row}")
     return texts, given / given.sum(1, keepdims=True)
+
+
+def _unlabeled_texts(unlabeled: Any) -> list[str]:
+    try:
+        texts = as_texts(unlabeled)
+    except InputError as error:
+        raise InputError(f"unlabeled: {error}") from None
+    if not any(text.strip() for text in texts):
+        raise InputError("unlabeled holds no texts: pass some, or leave it out")
+    return texts
 
 
 def as_weights(weights: Any, n: int) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,8 @@ class PretrainConfig:
                 raise InputError(f"{each.name} must be a whole number, at least 1, not {value!r}")
         if not 0 <= self.contrast < float("inf"):
             raise InputError(f"contrast must be 0 or above, not {self.contrast!r}")
+        if not 0 < self.learning_rate < float("inf"):
+            raise InputError(f"learning_rate must be above 0, not {self.learning_rate!r}")
 
     @property
     def network(self) -> dict[str, Any]:
@@ -180,9 +182,14 @@ def pretrain(
     known = [Teacher(teacher, str(place), folder / "teachers") for teacher in teachers]
     if not known:
         raise InputError("pretraining needs a teacher: 'minilm', 'use' or the folder of a sentence-transformers model")
+    labels = [teacher.label for teacher in known]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"two teachers are named '{twice}': name each once, and rename a folder if two share a name")
     weights = [1.0] * len(known) if teacher_weights is None else [float(each) for each in teacher_weights]
     if len(weights) != len(known) or not all(0 < each < float("inf") for each in weights):
-        raise InputError(f"teacher_weights must be {len(known)} numbers above 0, one per teacher, not {weights}")
+        raise InputError(f"expected a weight above 0 for each teacher: {len(known)} in all, found {weights}")
+    config = replace(config, rounds=max(1, min(config.rounds, config.passages // config.batch_size)))
     kept = None if checkpoint is None else Checkpoint(Path(checkpoint), resume)
     with join_processes(place) as processes:
         run = _Run(config, known, folder, processes, shown and processes.first, start, place)
@@ -205,7 +212,7 @@ def pretrain(
         teachers={teacher.label: teacher.digest for teacher in known},
         passages_trained=config.passages,
         rounds=rounds,
-        cosines={teacher.label: round(cosine, 4) for teacher, cosine in zip(known, cosines, strict=True)},
+        cosines={teacher.label: round(cosine, 4) for teacher, cosine in zip(known, cosines, strict=False)},
         settings=asdict(config),
         teacher_weights=weights,
         start=None if start is None else start.name,
@@ -376,7 +383,7 @@ class _Run:
             learning_rate=config.learning_rate,
             schedule="cosine",
             seed=config.seed,
-            keep="last",
+            keep="best" if len(held) else "last",  # the round with the highest cosine on held-out passages
         )
         examples = make_examples(checked, own, truth) if len(held) else None
         task = Task(network, none, examples, training, objective=objective)
@@ -392,7 +399,7 @@ class _Run:
         ends = np.cumsum(widths)[:-1]
         pairs = zip(np.split(logits, ends, 1), np.split(truth.astype(np.float32), ends, 1), strict=True)
         cosines = [functional.cosine_similarity(torch.from_numpy(x), torch.from_numpy(y)).mean() for x, y in pairs]
-        return [float(cosine) for cosine in cosines], len(history.reports)
+        return [float(cosine) for cosine in cosines] if len(held) else [], len(history.reports)
 
 
 def _windows(corpus: ShardedCorpus, epoch: int, config: PretrainConfig, lanes: Sequence[int]) -> Iterator[Window]:

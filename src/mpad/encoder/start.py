@@ -1,5 +1,6 @@
 """Start training from an encoder: where that is possible, and its weights in a new network."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mpad.encoder.encoder import AUTO, Encoder, load_encoder
-from mpad.errors import InputError
+from mpad.errors import DataWarning, InputError
 from mpad.graph.build import GraphConfig
 from mpad.inference.network import Answer
 from mpad.linear.few import update_weights
@@ -79,6 +80,10 @@ def choose_start(
             known = f"the English encoder knows {100 * share:.0f} % of the words of these documents"
             return Start(None, f"{known}: trained from random weights")
         return Start(found)
+    share = known_share(found, words, counts)
+    if not changed and share < LEAST_KNOWN:
+        knows = f"the encoder '{encoder}' knows {100 * share:.0f} % of the words of these documents"
+        warnings.warn(f"{knows}: is it for another language or field?", DataWarning, stacklevel=2)
     if changed:
         raise InputError(
             f"encoder '{encoder}' was trained with other settings ({', '.join(changed)}): leave these at their "

@@ -31,8 +31,8 @@ from mpad._version import __version__
 from mpad.config import (
     DEFAULT_PRESET,
     FEW_LABELS,
+    FINE_TUNING,
     FINE_TUNING_DROPOUT,
-    FINE_TUNING_EPOCHS,
     MOST_MEMBERS,
     MPADConfig,
     TrainingConfig,
@@ -637,6 +637,11 @@ def _with_unlabeled(read: FitInput, unlabeled: Any) -> FitInput:
 
 def _with_class_names(read: FitInput, class_names: Mapping[Any, str]) -> FitInput:
     """Add the name or description of each class as a text of this class."""
+    if not isinstance(class_names, Mapping):
+        raise InputError(f"class_names must be a dict from label to text, not {type(class_names).__name__}")
+    wrong = [label for label, text in class_names.items() if not isinstance(text, str) or not text.strip()]
+    if wrong:
+        raise InputError(f"class_names must hold a text for each label; that of '{wrong[0]}' is none")
     numbers = {str(name): number for number, name in enumerate(read.labels.classes.tolist())}
     unknown = [str(name) for name in class_names if str(name) not in numbers]
     if unknown:
@@ -1019,7 +1024,8 @@ class MPADClassifier(TextClassifier):
     min_count : int, default=1
         Words of X seen less often share the rows of unknown words.
     max_epochs : int or "auto", default="auto"
-        Maximal number of epochs; by default that of the preset.
+        Maximal number of epochs; by default that of the preset. With 0 the encoder stays as it is, and one regression
+        over TF-IDF and its outputs is fitted on all of X: faster, less accurate, and harder to mislead by wrong labels.
     patience : int, None or "auto", default="auto"
         Epochs without a better validation accuracy before stopping; by default that of the preset. None never stops.
     batch_size : int or "auto", default="auto"
@@ -1145,10 +1151,10 @@ class MPADClassifier(TextClassifier):
     def _training_config(self, seed: int, n_documents: int) -> TrainingConfig:
         preset = find_preset(self.preset)
         if self.encoder_ is not None:
-            preset = replace(preset, training=preset.training | {"max_epochs": FINE_TUNING_EPOCHS})
+            preset = replace(preset, training=preset.training | FINE_TUNING)
         settings = preset.training_on(n_documents)
         for name in ("max_epochs", "patience", "batch_size", "learning_rate"):
-            if getattr(self, name) != "auto":
+            if getattr(self, name) != "auto" and not (name == "max_epochs" and self._keeps_encoder):
                 settings[name] = getattr(self, name)
         if settings.get("patience") is not None:
             settings["keep"] = "best"
@@ -1219,11 +1225,19 @@ class MPADClassifier(TextClassifier):
             raise InputError(f"members must be a whole number from 1 to {MOST_MEMBERS}, not {members!r}")
         return int(members)
 
+    @property
+    def _keeps_encoder(self) -> bool:
+        return not isinstance(self.max_epochs, bool) and self.max_epochs == 0
+
     def _has_few_labels(self, n_documents: int) -> bool:
+        possible = self.encoder_ is not None and self.variant == "mpad" and self._wants_potentials
+        possible = possible and self._members == 1 and self._earlier_model() is None
+        if self._keeps_encoder and not possible:
+            why = self.start_.reason or "it needs one, and variant, potentials, members and warm_start as by default"
+            raise InputError(f"max_epochs=0 leaves the encoder as it is: {why}")
         tuned = "max_epochs", "patience", "batch_size", "learning_rate", "dropout"
-        as_usual = all(getattr(self, name) == "auto" for name in tuned) and self._members == 1
-        flat = self.encoder_ is not None and self.variant == "mpad" and self._wants_potentials
-        return n_documents < FEW_LABELS and flat and as_usual and self._earlier_model() is None
+        as_usual = all(getattr(self, name) == "auto" for name in tuned)
+        return possible and (self._keeps_encoder or (n_documents < FEW_LABELS and as_usual))
 
     def _fit_few_labels(
         self, read: FitInput, model: Pipeline, data: TrainingData, seed: int, refit: bool, shown: bool
@@ -1254,7 +1268,7 @@ class MPADClassifier(TextClassifier):
         )
         history = History([], 0, interrupted=False)
         self._remember(replace(whole, potentials=used.fitted.potentials), fitted, [history])
-        folds = len(few.splits) if held is None else 0
+        folds = len(few.splits) if held is None and len(few.splits) > 1 else 0
         self._report_further_texts(read.split, used)
         self._score(read, few.splits, few.logits, [history], refit, folds)
 

@@ -102,7 +102,10 @@ class MPADEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_first, n_second)
 
         """
-        rows = [normalize(np.atleast_2d(np.asarray(part, np.float32))) for part in (first, second)]
+        try:
+            rows = [normalize(np.atleast_2d(np.asarray(part, np.float32))) for part in (first, second)]
+        except (TypeError, ValueError):
+            raise InputError("similarity compares vectors: encode the texts first") from None
         return np.asarray(rows[0] @ rows[1].T)
 
     def nearest(self, query: str, texts: Sequence[str], top: int = 5) -> list[tuple[int, float]]:
@@ -140,6 +143,8 @@ class MPADEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._loaded().width
 
     def _loaded(self) -> Encoder:
+        if not isinstance(self.encoder, (str, Path)):
+            raise InputError(f"encoder must be 'auto' or a folder, not {self.encoder!r}")
         return load_encoder(self.encoder)
 
     @property

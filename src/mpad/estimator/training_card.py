@@ -77,7 +77,7 @@ class TrainingSummary:
         return [*lines, str(self.copies)] if self.copies.documents else lines
 
 
-_FEW_ONLY = f"they help only below {FEW_LABELS} labeled documents, with the default settings"
+_FEW_ONLY = f"they are for fewer than {FEW_LABELS} labeled documents, with the encoder and default training settings"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def closing_lines(estimator: Any) -> list[str]:
     if estimator.class_names_used_ == 0:
         lines.append(f"class names not used: {_FEW_ONLY}")
     elif estimator.class_names_used_ is not None:
-        lines.append(f"names or descriptions of {estimator.class_names_used_} classes were read like labeled documents")
+        lines.append(f"class names were used as training texts, for {estimator.class_names_used_} classes")
     if estimator.held_out_ is None:
         lines.append("nothing was held out: too few documents per class, so there is no score that can be trusted")
         return lines

@@ -46,7 +46,8 @@ from mpad.linear.potentials import Potentials
 _SHARES = (0.5, 1.0, 2.0, 4.0)  # scale of TF-IDF next to outputs of length one
 _PRIOR = 5.0  # nats by which a share of twice or half the usual one must be better, on all documents together
 _STRENGTH = 30.0  # C of the regression
-_MOST_FOLDS = 5
+_FEWEST = 10  # documents; from fewer nothing is concluded
+_MOST_FOLDS, _MANY = 5, 1_000  # folds; with more documents one of them decides
 DESCRIPTION_WEIGHT = 4.0  # of a description in the loss, where a document has 1
 
 SoftLabels = Callable[[Rows], Doubles]  # from labeled documents to probabilities of the unlabeled: (documents, classes)
@@ -147,7 +148,7 @@ class _Unseen:
     def clearly_better_than(self, other: "_Unseen") -> bool:
         """Return whether the losses are lower by over a standard error of the difference."""
         gain = other.losses - self.losses
-        return len(gain) > 1 and float(gain.mean()) > float(gain.std(ddof=1)) / np.sqrt(len(gain))
+        return len(gain) >= _FEWEST and float(gain.mean()) > float(gain.std(ddof=1)) / np.sqrt(len(gain))
 
 
 def _as_linear_part(examples: Examples, weight: Doubles) -> Potentials:
@@ -176,7 +177,8 @@ def _folds(examples: Examples, trained: Rows, seed: int) -> list[tuple[Rows, Row
     """Split documents for cross-validation: (to fit on, to predict) for each fold."""
     groups = None if examples.groups is None else examples.groups[trained]
     fold = assign_folds(examples.targets[trained], seed, groups, _MOST_FOLDS)
-    return [(trained[fold != number], trained[fold == number]) for number in range(int(fold.max(initial=-1)) + 1)]
+    n = int(fold.max(initial=-1)) + 1 if len(trained) <= _MANY else 1
+    return [(trained[fold != number], trained[fold == number]) for number in range(n)]
 
 
 def _unseen_logits(
@@ -199,7 +201,11 @@ def _fit(examples: Examples, inputs: _Inputs, rows: Rows, soft: "_Soft | None" =
     probabilities = np.concatenate([np.eye(examples.n_classes)[targets], soft.labels(rows)])
     rows = np.concatenate([rows, soft.documents])
     weights = np.concatenate([weights, np.full(len(soft.documents), weights.mean())])
-    return _fit_probabilities(inputs.tfidf[rows], inputs.outputs[rows], probabilities, weights)
+    n, used = inputs.tfidf.shape[1], np.flatnonzero(inputs.tfidf[rows].getnnz(0))  # words of these documents
+    own, bias = _fit_probabilities(inputs.tfidf[rows][:, used], inputs.outputs[rows], probabilities, weights)
+    weight = np.zeros((len(own), n + inputs.outputs.shape[1]))
+    weight[:, used], weight[:, n:] = own[:, : len(used)], own[:, len(used) :]
+    return weight, bias
 
 
 def _fit_probabilities(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -228,8 +228,16 @@ def fit_regression(
 ) -> tuple[Doubles, Doubles]:
     """Fit a logistic regression, or one per label, with C = `strength`: weights (classes, inputs), biases (classes,).
 
-    Two classes have opposite weights. Classes without examples have none, and a low bias.
+    Two classes have opposite weights. Classes without examples have none, and a low bias. Inputs that are zero in all
+    documents have no weight, and cost no time.
     """
+    if issparse(x):
+        used = np.flatnonzero(x.getnnz(0))
+        if len(used) < x.shape[1]:
+            of_used, bias = fit_regression(x[:, used], targets, weights, n_classes, strength)
+            weight = np.zeros((n_classes, x.shape[1]), of_used.dtype)
+            weight[:, used] = of_used
+            return weight, bias
 
     def fit(x: Any, column: NDArray[Any], weights: NDArray[np.float32]) -> LogisticRegression:
         with _ignore_convergence():

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mpad.errors import DamagedModel
+from mpad.encoder.encoder import KIND as ENCODER
+from mpad.errors import DamagedModel, InputError
 from mpad.estimator.classifier import TextClassifier
 from mpad.paper.baselines.base import PlainClassifier
 from mpad.paper.networks.baselines import baseline_options
@@ -52,6 +53,8 @@ def load(
     """Read whatever model a folder holds; `tokenizer` hands in a function of your own that it was trained with."""
     kind = read_kind(folder)
     entry = find_kind(kind)
+    if kind == ENCODER:
+        raise InputError(f"{folder} is an encoder, not a classifier: mpad fit DATA --encoder {folder} --out MODEL")
     if entry is None:
         raise DamagedModel(f"{folder}: a '{kind[:60]}' is none of the models that are known here ({', '.join(NAMES)})")
     estimator, given = entry.estimator_class(), (device, tokenizer) if entry.is_network else ()
