@@ -111,13 +111,15 @@ class Reader:
         remembered, trained_separator = (None, None) if model is None else _read_card(model)
         return cls(one_column(text, "--text"), label, separator or trained_separator, remembered)
 
-    def documents(self, data: Files, part: str) -> Documents:
+    def documents(self, data: Files, part: str, further: Sequence[str] = ()) -> Documents:
         """Read labeled documents and print their columns; of a named dataset, read one part."""
         if isinstance(data, str) and is_dataset_name(data):
+            if further:
+                raise InputError(f"{data} has no column '{further[0]}'")
             documents = _load_part(data, part)
         else:
             documents = read_documents(
-                data, self.text, self.label, separator=self.separator, remembered=self.remembered
+                data, self.text, self.label, separator=self.separator, remembered=self.remembered, further=further
             )
             show_columns(data, documents.columns)
         if not len(documents):

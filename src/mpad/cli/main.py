@@ -15,8 +15,8 @@ from mpad.errors import DataWarning, MPADError
 from mpad.text.printable import printable
 
 _COMMANDS = (
-    "demo fit tune pretrain predict evaluate report explain embed info export compare reproduce serve data".split()
-)
+    "demo doctor fit tune pretrain predict evaluate report explain embed info export compare reproduce serve data"
+).split()
 
 
 class _LazyGroup(TyperGroup):

@@ -26,7 +26,8 @@ _MOST_CLASSES = 30  # classes listed with their counts
 _SAMPLE = 2_000  # documents whose letters are inspected
 _LOST = 0.02  # share of letters that may be dropped without a warning
 _FUNCTION_WORDS = {
-    "English": "the and of to is that with for was are this not but have you from i it in my do a as be on we so at an",
+    "English": "the and of to is that with for was are this not but have you from i it in my do a as be on we so at an "
+    "our them they he she his her were what who will would can just all if about out up has had by or me your no more",
     "German": "der die und das ist nicht mit den von zu ein eine auf auch sich dem",
     "French": "le les et des est une que dans pour pas qui sur avec au plus du",
     "Spanish": "el los y las que en una por con para del es se su como no",

@@ -5,8 +5,8 @@ folder of text files per class, and several files by a pattern such as `reviews-
 many: a JSON list, a cell with a separator, or a column of 0 and 1 per label.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ class Documents:
     labels: list[Any] | None = None
     columns: ReadColumns | None = None  # of a table
     ids: list[str] | None = None  # if the table has an id column
+    further: Mapping[str, list[Any]] = field(default_factory=dict)  # values of other columns that were asked for
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -99,6 +100,7 @@ def read_documents(
     separator: str | None = None,
     unlabelled: list[str] | None = None,
     remembered: ReadColumns | None = None,
+    further: Sequence[str] = (),
 ) -> Documents:
     """Read a file, a folder, all files of a pattern, or several of these in a list.
 
@@ -119,6 +121,8 @@ def read_documents(
         Rows without a label are left out, and their places are added to this list; by default they are an error.
     remembered : ReadColumns, optional
         Columns to read in place of the ones with common names.
+    further : sequence of str, optional
+        Other columns whose values are read too.
 
     Returns
     -------
@@ -132,9 +136,11 @@ def read_documents(
     """
     files = matching_files(path)
     if len(files) > 1:
-        options = text, label, need_labels, separator, unlabelled, remembered
+        options = text, label, need_labels, separator, unlabelled, remembered, further
         return _join([read_documents(file, *options) for file in files])
     path = files[0]
+    if further and (path.is_dir() or kind_of(path) == ".txt"):
+        raise DataFileError(f"{path}: has no column '{further[0]}'; expected a table")
     if path.is_dir():
         return _read_folder(path)
     if need_labels and kind_of(path) == ".txt":
@@ -145,29 +151,41 @@ def read_documents(
     if not table.names:
         return Documents([], [] if need_labels else None)
     text_at, labels_at = find_columns(table, text, label, need_labels, remembered)
-    return _read_table(path, table, text_at, labels_at, separator, unlabelled)
+    others_at = {name: _named_column(table, name, "--slices") for name in further}
+    return _read_table(path, table, text_at, labels_at, separator, unlabelled, others_at)
 
 
 def _read_table(
-    path: Path, table: Table, text_at: int, labels_at: list[int], separator: str | None, unlabelled: list[str] | None
+    path: Path,
+    table: Table,
+    text_at: int,
+    labels_at: list[int],
+    separator: str | None,
+    unlabelled: list[str] | None,
+    others_at: Mapping[str, int],
 ) -> Documents:
     """Return the documents of a table whose columns are chosen."""
     free = [at for at in range(len(table.names)) if at not in (text_at, *labels_at)]
     id_at = next((at for at in free if table.names[at].lower() in ID_NAMES), None)
     texts, labels, ids = list[str](), [], list[str]()
+    others: dict[str, list[Any]] = {name: [] for name in others_at}
     for one, own, row in read_examples(table, text_at, labels_at, separator, unlabelled):
         texts.append(one)
         labels.append(own)
         ids.append("" if id_at is None else str(row[id_at]))
+        for name, at in others_at.items():
+            others[name].append(None if isinstance(row[at], Absent) else row[at])
     shown = None if kind_of(path) == ".txt" else _describe_columns(table, text_at, labels_at)
-    return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids)
+    return Documents(texts, as_numbers(labels) if labels_at else None, shown, None if id_at is None else ids, others)
 
 
 def _join(parts: list[Documents]) -> Documents:
     """Return the documents of several files as one list."""
     texts = [one for part in parts for one in part.texts]
     labels = [one for part in parts for one in part.labels or []]
-    return Documents(texts, as_numbers(labels) if len(labels) == len(texts) else None, parts[0].columns)
+    further = {name: [value for part in parts for value in part.further[name]] for name in parts[0].further}
+    known = as_numbers(labels) if len(labels) == len(texts) else None
+    return Documents(texts, known, parts[0].columns, further=further)
 
 
 def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | None = None) -> TableRows:

@@ -16,6 +16,7 @@ from sklearn.metrics import confusion_matrix
 from mpad.estimator.held_out_scores import Share
 from mpad.evaluate.calibration import Calibration
 from mpad.evaluate.class_scores import ClassScores, evaluate
+from mpad.evaluate.html import html_page, html_table, number_cell, text_cell
 from mpad.evaluate.label_scores import LabelScores, Measured
 from mpad.explain import DEFAULT, explain
 from mpad.explain.corpus import class_features
@@ -24,28 +25,6 @@ from mpad.explain.page import to_fragment
 from mpad.inference.pipeline import Pipeline
 
 Floats = NDArray[np.float64]
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2126; --faint: #525c66; --line: #ccd3da; --page: #ffffff; --mark: 23,
-  121, 106; --miss: 189, 47, 116; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8edf3; --faint: #a4adb8; --line: #3d444d; --page: #0d1117;
-  --mark: 69, 196, 173; --miss: 242, 125, 178; } }
-body { font: 16px/1.6 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 64rem; margin: 0
-  auto; padding: 1.4rem; }
-h1 { font-size: 1.6rem; margin: 0; } h2 { margin: 2.2rem 0 .4rem; font-size: 1.2rem; }
-.quiet { color: var(--faint); font-size: .9rem; } .score { font-size: 2.2rem; font-weight: 700; }
-.row { display: flex; flex-wrap: wrap; gap: .6rem 3rem; align-items: flex-end; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-td, th { padding: .12rem .7rem .12rem 0; text-align: left; } th { color: var(--faint); font-weight: 600; }
-.number { text-align: right; } .scroll { overflow: auto; } .confusion td { padding: .1rem .45rem; text-align: right; }
-.confusion tr:first-child th { vertical-align: bottom; padding: 0 .2rem .3rem; }
-.confusion tr:first-child span { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 14rem; }
-@media (max-width: 36rem) { body { padding: .8rem; } table { font-size: .78rem; } .wide { display: none; }
-  td, th { padding: .1rem .4rem .1rem 0; } .confusion td { padding: .1rem .2rem; } }
-.bar { display: inline-block; height: .7em; border-radius: .2em; background: rgb(var(--mark)); }
-.mistake { border-left: 3px solid var(--line); padding-left: .8rem; margin: 1rem 0; }
-.mistake .mpad { max-width: none; margin: 0; padding: 0; background: none; }
-.columns { display: flex; flex-wrap: wrap; gap: 1rem 3rem; } svg { max-width: 100%; height: auto; overflow: visible; }
-"""
 _MAX_EXPLAINED = 200  # documents explained for the top features
 _MAX_CLASSES = 30  # in a readable confusion matrix
 
@@ -113,11 +92,7 @@ def make_report(
         parts.append(_explain_mistakes(model, texts, islice(wrong, mistakes), legend))
     if against is not None:
         parts.append(_drift(model, against, texts))
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(name)}: report</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
-    )
+    return html_page(f"{name}: report", parts)
 
 
 def _about_model(card: Mapping[str, Any]) -> str:
@@ -194,28 +169,16 @@ def _score_box(measured: Measured | Share, name: str) -> str:
     return f"<div><span class='score'>{100 * measured.value:.1f} %</span> {name} ({interval})</div>"
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table of ready cells."""
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-    return f"<div class='scroll'><table><tr>{head}</tr>{body}</table></div>"
-
-
-def _text(value: Any) -> str:
-    return f"<td>{escape(str(value))}</td>"
-
-
-def _number(value: str) -> str:
-    return f"<td class='number'>{value}</td>"
-
-
 def _class_table(names: Sequence[str], measures: Sequence[NDArray[Any]], counts: Mapping[str, NDArray[Any]]) -> str:
     """Return a table with one row per class: counts, precision, recall, F1 and a bar for F1."""
     columns = [[f"{n:,}" for n in column.tolist()] for column in counts.values()]
     columns += [[f"{score:.3f}" for score in measure] for measure in measures]
     bars = [f"<td class='wide'><span class='bar' style='width:{6 * f1:.2f}rem'></span></td>" for f1 in measures[-1]]
-    rows = ([_text(name), *map(_number, cells), bar] for name, bar, *cells in zip(names, bars, *columns, strict=True))
-    return _table(["class", *counts, "precision", "recall", "F1"], rows)
+    rows = (
+        [text_cell(name), *map(number_cell, cells), bar]
+        for name, bar, *cells in zip(names, bars, *columns, strict=True)
+    )
+    return html_table(["class", *counts, "precision", "recall", "F1"], rows)
 
 
 def _confusions(scores: ClassScores) -> str:
@@ -264,8 +227,11 @@ def _calibration(calibration: Calibration, meaning: str, of: str, table: str = "
 
 def _coverage_table(calibration: Calibration) -> str:
     shares, accuracies = calibration.coverage()
-    rows = ([_number(f"{100 * shares[k]:.0f} %"), _number(f"{100 * accuracies[k]:.1f} %")] for k in (1, 4, 9, 14, 19))
-    return _table(["most confident", "right"], rows)
+    rows = (
+        [number_cell(f"{100 * shares[k]:.0f} %"), number_cell(f"{100 * accuracies[k]:.1f} %")]
+        for k in (1, 4, 9, 14, 19)
+    )
+    return html_table(["most confident", "right"], rows)
 
 
 def _top_features(model: Pipeline, texts: Sequence[str], done: Callable[[], None]) -> str:
@@ -273,8 +239,8 @@ def _top_features(model: Pipeline, texts: Sequence[str], done: Callable[[], None
     rows = (
         [
             f"<td><b>{escape(str(one.label))}</b></td>",
-            _text(", ".join(word.text for word in one.words) or "—"),
-            _text(", ".join(edge.text for edge in one.edges[:5]) or "—"),
+            text_cell(", ".join(word.text for word in one.words) or "—"),
+            text_cell(", ".join(edge.text for edge in one.edges[:5]) or "—"),
         ]
         for one in class_features(model, sample, DEFAULT, 8, done)
         if one.documents
@@ -282,7 +248,7 @@ def _top_features(model: Pipeline, texts: Sequence[str], done: Callable[[], None
     return (
         "<h2>Top features per class</h2>"
         f"<p class='quiet'>Words and pairs of words with the largest weights over {len(sample):,} of these documents."
-        f"</p>{_table(['class', 'words', 'pairs'], rows)}"
+        f"</p>{html_table(['class', 'words', 'pairs'], rows)}"
     )
 
 
@@ -339,12 +305,12 @@ def _explain_mistakes(model: Pipeline, texts: Sequence[str], mistakes: Iterable[
 def _drift(model: Pipeline, before: Sequence[str], now: Sequence[str]) -> str:
     rows = (
         [
-            _text(one.what),
-            _number(f"{one.first:.3f}"),
-            _number(f"{one.second:.3f}"),
-            _number(f"{one.difference:+.3f} ± {one.error:.3f}"),
-            _text("differs" if one.clear else ""),
+            text_cell(one.what),
+            number_cell(f"{one.first:.3f}"),
+            number_cell(f"{one.second:.3f}"),
+            number_cell(f"{one.difference:+.3f} ± {one.error:.3f}"),
+            text_cell("differs" if one.clear else ""),
         ]
         for one in drift(model, before, now)
     )
-    return f"<h2>Drift</h2>{_table(['', 'then', 'now', 'difference (95 %)', ''], rows)}"
+    return f"<h2>Drift</h2>{html_table(['', 'then', 'now', 'difference (95 %)', ''], rows)}"
