@@ -212,7 +212,9 @@ def test_a_good_network_counts_more_than_a_bad_one():
 def test_what_is_clearly_better_answers_alone(monkeypatch):
     texts, targets = corpus()
     misleading = -8.0 * np.eye(3)[targets]
-    monkeypatch.setattr("mpad.linear.fit.fit_part_weights", lambda experts, targets, usual: np.ones(len(usual)))
+    monkeypatch.setattr(
+        "mpad.linear.fit.fit_part_weights", lambda experts, targets, usual, importance: np.ones(len(usual))
+    )
     part, graphs = part_of(texts, targets, 3, misleading)
     assert part.answers_by in ("ngram-svm", "ngram-stack") and part.potentials.network == 0
     assert part.accuracies["mpad"] == part.accuracies[part.answers_by]

@@ -79,7 +79,7 @@ def _print_scores(scores: "ClassScores | LabelScores", form: Format, plot: Path 
     columns, rows = scores.table()
     if plot is not None:
         if isinstance(scores, ClassScores):
-            plot_evaluation(plot, scores.classes, scores.matrix, scores.calibration())
+            plot_evaluation(plot, scores.classes, scores.matrix, scores.calibration(), scores.ranked())
         else:
             plot_labels(plot, scores)
         typer.echo(f"wrote {plot}", err=True)

@@ -21,7 +21,10 @@ class Labels:
 
     classes: NDArray[Any]  # (n_classes,)
     multilabel: bool = False
-    thresholds: NDArray[np.float64] | None = None  # multi-label: a label is assigned above this probability; None: ½
+    # Multi-label: a label is assigned above this probability, by default ½. One label per document: if the probability
+    # of the chosen class is below its threshold, the document is undecided.
+    thresholds: NDArray[np.float64] | None = None  # (n_classes,)
+    costs: NDArray[np.float64] | None = None  # (n_classes, n_classes) of a true and a decided class; or one column more
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -79,12 +82,29 @@ class Labels:
         return np.asarray(exponential / exponential.sum(axis=1, keepdims=True))
 
     def decide(self, logits: NDArray[np.float32]) -> NDArray[Any]:
-        """Turn logits into labels: the most likely class, or every label above its threshold."""
+        """Turn logits into labels: the most likely class, or every label above its threshold.
+
+        With thresholds or costs, a document with one label may be undecided: its label is None.
+        """
         _check_finite(logits)
         if self.multilabel:
             least = 0.0 if self.thresholds is None else np.log(self.thresholds / (1 - self.thresholds))
             return np.asarray(logits > least, np.int64)
-        return np.asarray(self.classes[logits.argmax(axis=1)])
+        if self.thresholds is None and self.costs is None:
+            return np.asarray(self.classes[logits.argmax(axis=1)])
+        column = self.choose(self.probabilities(logits))
+        decided = self.classes[np.maximum(column, 0)].astype(object)
+        decided[column < 0] = None
+        return np.asarray(decided)
+
+    def choose(self, probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the class number of each document by the least expected cost; -1: undecided (one label each)."""
+        n, every = len(self), np.arange(len(probabilities))
+        column = np.asarray((probabilities if self.costs is None else -(probabilities @ self.costs)).argmax(1))
+        column = np.where(column < n, column, -1)
+        if self.thresholds is not None:
+            column[probabilities[every, column] < self.thresholds[column]] = -1
+        return column
 
     def apply_thresholds(self, probabilities: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which labels exceed their thresholds: (n, n_classes)."""
@@ -134,6 +154,7 @@ class Labels:
             "type": self.classes.dtype.kind,
             "multilabel": self.multilabel,
             **({} if self.thresholds is None else {"thresholds": self.thresholds.tolist()}),
+            **({} if self.costs is None else {"costs": self.costs.tolist()}),
         }
 
     @classmethod
@@ -152,13 +173,31 @@ class Labels:
         ):
             raise ValueError("classes are sorted, and hold no NUL and no half of a surrogate pair")
         as_numpy = {"U": np.str_, "O": object, "i": np.int64, "u": np.uint64, "f": np.float64, "b": np.bool_}
-        thresholds = record.get("thresholds")
+        thresholds, costs = record.get("thresholds"), record.get("costs")
         if thresholds is not None:
-            numbers = isinstance(thresholds, list) and all(type(p) is float and 0 < p < 1 for p in thresholds)
-            if not record["multilabel"] or not numbers or len(thresholds) != len(classes):
-                raise ValueError("thresholds are probabilities, one per label, of a multi-label model")
+            least, most = (1e-12, 1 - 1e-12) if record["multilabel"] else (0, 1)
+            numbers = isinstance(thresholds, list) and all(type(p) is float and least <= p <= most for p in thresholds)
+            if not numbers or len(thresholds) != len(classes):
+                raise ValueError("thresholds are probabilities, one per label")
             thresholds = np.array(thresholds)
-        return cls(np.array(classes, dtype=as_numpy[kind]), record["multilabel"], thresholds)
+        if costs is not None:
+            costs = _check_costs(costs, len(classes), record["multilabel"])
+        return cls(np.array(classes, dtype=as_numpy[kind]), record["multilabel"], thresholds, costs)
+
+
+def _check_costs(costs: Any, n_classes: int, multilabel: bool) -> NDArray[np.float64]:
+    rows = costs if isinstance(costs, list) and all(isinstance(row, list) for row in costs) else []
+    widths = {len(row) for row in rows}
+    plain = all(type(cost) in (int, float) and 0 <= cost < float("inf") for row in rows for cost in row)
+    if (
+        multilabel
+        or len(rows) != n_classes
+        or not widths <= {n_classes, n_classes + 1}
+        or len(widths) != 1
+        or not plain
+    ):
+        raise ValueError("costs are numbers from 0: a row per class, a column per class and perhaps one for undecided")
+    return np.array(rows, np.float64)
 
 
 _GRID = np.arange(1, 20) / 20  # candidate thresholds
@@ -202,8 +241,9 @@ def _are_lists(y: NDArray[Any]) -> bool:
 
 
 def as_lists(labels: Sequence[Any]) -> list[list[str]]:
-    """Return a list of label names per document, from single labels or lists of them."""
-    return [[str(one) for one in (own if isinstance(own, (list, tuple)) else [own])] for own in labels]
+    """Return a list of label names per document, from single labels, lists of them, or None for undecided."""
+    lists = (own if isinstance(own, (list, tuple)) else [] if own is None else [own] for own in labels)
+    return [[str(one) for one in own] for own in lists]
 
 
 def learn_labels(y: NDArray[Any], names: Sequence[str] | None = None) -> Labels:

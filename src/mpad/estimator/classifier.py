@@ -9,6 +9,7 @@ import copy
 import os
 import sys
 import time
+import warnings
 from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from zlib import crc32
 
 import numpy as np
@@ -66,7 +67,7 @@ from mpad.encoder.start import (
 )
 from mpad.encoder.teachers import installed_teachers, teacher_vectors
 from mpad.ensemble import Ensemble, scale_logits
-from mpad.errors import InputError
+from mpad.errors import DataWarning, InputError
 from mpad.estimator.held_out_scores import BASELINE, HeldOutScores, baseline_predictions, score_held_out
 from mpad.estimator.store import load_model, save_model
 from mpad.estimator.training_card import (
@@ -97,6 +98,9 @@ from mpad.training.loop import History, train
 from mpad.training.progress import EpochReport, Sink, epoch_bar, silent, wants_bar
 from mpad.training.stream import StreamOptions
 from mpad.training.task import Examples, Task, hold_out, make_examples
+
+if TYPE_CHECKING:
+    from mpad.evaluate.decisions import Decisions
 
 Rows = NDArray[np.int64]
 Checksums = NDArray[np.uint32]
@@ -436,6 +440,58 @@ class TextClassifier(_Estimator, ABC):
         check_is_fitted(self)
         logits, labels = self.model_.logits(as_texts(X)), self.model_.labels
         return labels.decide(logits) if reject_below is None else labels.decide_or_reject(logits, reject_below)
+
+    def choose_thresholds(
+        self,
+        X: Iterable[str],
+        y: Any,
+        *,
+        precision: float | None = None,
+        recall: float | None = None,
+        costs: NDArray[np.floating] | None = None,
+        only: Sequence[Any] | None = None,
+    ) -> "Decisions":
+        """Choose when to decide for a class, on held-out documents; the model keeps it, and `predict` follows it.
+
+        Parameters
+        ----------
+        X, y
+            Documents that the model was not trained on, and their labels.
+        precision : float, optional
+            Least share of correct decisions for each class. Documents below are undecided: `predict` returns None.
+        recall : float, optional
+            Least share of the documents of each class to find; rare classes are preferred as far as needed.
+        costs : ndarray of shape (n_classes, n_classes) or (n_classes, n_classes + 1), optional
+            Cost of deciding for a class (column) if another one is true (row), in the order of `classes_`; a further
+            column is the cost of being undecided.
+        only : sequence, optional
+            Classes that the goals are for; by default all.
+
+        Returns
+        -------
+        Decisions
+            Coverage, accuracy, and precision and recall of each class on these documents.
+
+        Examples
+        --------
+        >>> model.choose_thresholds(texts, labels, precision=0.95).coverage         # doctest: +SKIP
+
+        """
+        from mpad.evaluate.decisions import choose_decisions  # here: most never need it
+
+        check_is_fitted(self)
+        texts, y = as_examples(X, y)
+        trained = int(np.isin(checksums(texts), self.trained_on_).sum())
+        if trained:
+            message = (
+                f"the model was trained on {trained:,} of these {len(texts):,} documents: thresholds will be too low"
+            )
+            warnings.warn(message, DataWarning, stacklevel=2)
+        targets, probabilities = self.labels_.encode(y), self.model_.predict_proba(texts)
+        goals: dict[str, Any] = {"precision": precision, "recall": recall, "costs": costs, "only": only}
+        decisions = choose_decisions(self.labels_, probabilities, targets, **goals)
+        self.model_ = replace(self.model_, labels=decisions.labels)
+        return decisions
 
     def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
         """Return the share of correct documents; for multi-label data, of those correct in all labels."""
@@ -1289,7 +1345,7 @@ class MPADClassifier(TextClassifier):
         if fitted.part_weights is None:
             scale_logits(model.network, 1 / (fitted.temperature or 1.0))
             return model
-        return replace(model, potentials=fit_all(linear_data(model, data), fitted.part_weights, seed))
+        return replace(model, potentials=fit_all(linear_data(model, data), fitted.part_weights, seed, fitted.bias))
 
     @property
     def _wants_potentials(self) -> bool:

@@ -1,12 +1,13 @@
 """Calibration of probabilities: calibration error, reliability, and accuracy of the most confident predictions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_curve, roc_curve
 
 from mpad.extras import require
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BINS = 15
+_MOST_CURVES = 8  # classes in a plot of curves
 _COVERAGES = np.linspace(0.05, 1.0, 20)
 
 
@@ -47,10 +49,17 @@ class Calibration:
 
 
 def plot_evaluation(
-    path: Path, classes: Sequence[str], matrix: NDArray[np.int64], calibration: Calibration | None
+    path: Path,
+    classes: Sequence[str],
+    matrix: NDArray[np.int64],
+    calibration: Calibration | None,
+    ranked: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.float64]]] | None = None,
 ) -> None:
-    """Draw confusions (rows: true, columns: predicted) and, if the model has probabilities, their calibration."""
-    panels = 1 if calibration is None else 3
+    """Draw confusions (rows: true, columns: predicted) and, if the model has probabilities, calibration and ranking.
+
+    `ranked` has, for each class, which documents have it and their probability of it.
+    """
+    panels = 1 if calibration is None else 5 if ranked else 3
     figure = require("matplotlib.figure", extra="plots").Figure(figsize=(4.6 * panels, 4.4), layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     _draw_confusions(axes[0], classes, matrix)
@@ -59,7 +68,28 @@ def plot_evaluation(
         shares, accuracy = calibration.coverage()
         axes[2].plot(100 * shares, 100 * accuracy, marker="o", markersize=3)
         axes[2].set(xlabel="coverage, most confident first (%)", ylabel="accuracy (%)", title="accuracy and coverage")
+        if ranked:
+            _draw_curves(axes[3], axes[4], ranked)
     figure.savefig(path, dpi=150)
+
+
+def _draw_curves(
+    left: "Axes", right: "Axes", ranked: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.float64]]]
+) -> None:
+    """Draw precision over recall, and the ROC curve, of each class; of many classes, the largest."""
+    largest = sorted(ranked, key=lambda name: -int(ranked[name][0].sum()))[:_MOST_CURVES]
+    for name in largest:
+        own, probability = ranked[name]
+        precision, recall, _ = precision_recall_curve(own, probability)
+        left.plot(recall, precision, linewidth=1.2, label=name if len(name) <= 16 else name[:15] + "…")
+        false, true, _ = roc_curve(own, probability)
+        right.plot(false, true, linewidth=1.2)
+    right.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+    left.set(
+        xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02), aspect="equal", title="precision and recall"
+    )
+    right.set(xlabel="false positives", ylabel="recall", xlim=(0, 1), ylim=(0, 1.02), aspect="equal", title="ROC")
+    left.legend(fontsize=7, frameon=False)
 
 
 def _draw_confusions(axes: "Axes", classes: Sequence[str], matrix: NDArray[np.int64]) -> None:

@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
 from mpad.errors import InputError
 from mpad.estimator.held_out_scores import Share, wilson
 from mpad.evaluate.calibration import Calibration
+from mpad.evaluate.decisions import UNDECIDED
 from mpad.evaluate.label_scores import LabelScores, score_labels
 
 Chunks = Iterable[tuple[Sequence[str], Sequence[Any]]]  # texts and labels
@@ -27,6 +33,38 @@ class ClassScores:
     confidence: NDArray[np.float64] | None = None  # (documents,) probability of the label, if the model has any
     unscaled: NDArray[np.float64] | None = None  # confidence before temperature scaling, if a temperature was fitted
     temperature: float | None = None
+    probabilities: NDArray[np.float64] | None = None  # (documents, known classes)
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """Documents that the model decides; a model with thresholds or costs may leave some undecided: (documents,)."""
+        return np.array([name != UNDECIDED or UNDECIDED in self.known for name in self.predicted], bool)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean recall of the classes that have documents."""
+        return self.macro[1]
+
+    @cached_property
+    def ranking(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Area under the ROC curve and average precision of each known class against the others; NaN: one is missing.
+
+        None if the model has no probabilities.
+        """
+        if self.probabilities is None:
+            return None
+        scores = np.full((2, len(self.known)), np.nan)
+        for name, (own, column) in self.ranked().items():
+            scores[:, self.known.index(name)] = roc_auc_score(own, column), average_precision_score(own, column)
+        return scores[0], scores[1]
+
+    def ranked(self) -> dict[str, tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+        """Return, for each class with documents in and outside it, which have it and their probability of it."""
+        if self.probabilities is None:
+            return {}
+        truth = np.array(self.truth)
+        pairs = {name: (truth == name, self.probabilities[:, k]) for k, name in enumerate(self.known)}
+        return {name: pair for name, pair in pairs.items() if 0 < pair[0].sum() < len(truth)}
 
     @cached_property
     def unknown(self) -> list[str]:
@@ -40,7 +78,7 @@ class ClassScores:
 
     @cached_property
     def matrix(self) -> NDArray[np.int64]:
-        """Confusion matrix: rows are true, columns predicted classes."""
+        """Confusion matrix: rows are true, columns predicted classes; undecided documents are left out."""
         return np.asarray(confusion_matrix(self.truth, self.predicted, labels=self.classes))
 
     @cached_property
@@ -82,20 +120,36 @@ class ClassScores:
 
     def table(self) -> tuple[list[str], list[list[Any]]]:
         """Return column names and a row per class, then one named (all) with macro-averages and the accuracy."""
-        columns = ["class", "precision", "recall", "f1", "documents", "accuracy"]
+        columns = ["class", "precision", "recall", "f1", "documents", "roc_auc", "average_precision", "accuracy"]
         scores = zip(self.classes, *(values.tolist() for values in self.per_class), strict=True)
-        averages = ["(all)", *self.macro, len(self.truth), self.accuracy.value]
-        return columns, [*([*row, None] for row in scores), averages]
+        empty = [None] * len(self.classes)
+        auc, ap = (empty, empty) if self.ranking is None else (self._padded(values) for values in self.ranking)
+        averages = ["(all)", *self.macro, len(self.truth), _mean(auc), _mean(ap), self.accuracy.value]
+        rows = [[*row, one, other, None] for row, one, other in zip(scores, auc, ap, strict=True)]
+        return columns, [*rows, averages]
+
+    def _padded(self, values: NDArray[np.float64]) -> list[float | None]:
+        """Return values of the known classes, None for missing ones and for the unknown classes."""
+        return [None if np.isnan(value) else value for value in values.tolist()] + [None] * len(self.unknown)
 
     def lines(self) -> list[str]:
-        """Describe accuracy, macro-F1, the share of the most frequent class, and the calibration."""
+        """Describe accuracy, macro-F1, the share of the most frequent class, ranking and calibration."""
         accuracy, calibration, (name, share) = self.accuracy, self.calibration(), self.majority
         between = f"95 % interval {accuracy.low:.4f} to {accuracy.high:.4f}"
         lines = [
             f"accuracy  {accuracy.value:.4f} ({between}, {len(self.truth):,} documents)",
-            f"macro-F1  {self.macro[2]:.4f}",
+            f"balanced accuracy  {self.balanced_accuracy:.4f}, macro-F1  {self.macro[2]:.4f}",
             f'always "{name}"  {share:.4f}',
         ]
+        if not self.decided.all():
+            right, n = int(self.right.sum()), int(self.decided.sum())
+            lines.append(
+                f"decided  {n / len(self.truth):.4f} of the documents; accuracy of these  {right / max(n, 1):.4f}"
+            )
+        if self.ranking is not None:
+            auc, ap = (_mean(self._padded(values)) for values in self.ranking)
+            if auc is not None and ap is not None:
+                lines.append(f"area under the ROC curve  {auc:.4f}, average precision  {ap:.4f} (mean of the classes)")
         if calibration is None:
             return lines
         shares, accuracies = calibration.coverage()
@@ -103,6 +157,11 @@ class ClassScores:
         before = "" if unscaled is None else f"; before its temperature of {self.temperature:.2f}, {unscaled.error:.4f}"
         lines.append(f"expected calibration error  {calibration.error:.4f}{before}")
         return [*lines, f"accuracy of the most confident half  {half:.4f}"]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if present else None
 
 
 def evaluate(model: Any, texts: Iterable[str], labels: Iterable[Any]) -> ClassScores | LabelScores:
@@ -153,7 +212,7 @@ def _score_single_label(model: Any, chunks: Chunks) -> ClassScores:
     fitted = isinstance(temperature, float) and 0 < temperature < float("inf")
     truth: list[str] = []
     predicted: list[str] = []
-    confidence, unscaled = [], []
+    every, confidence, unscaled = [], [], []
     for texts, labels in chunks:
         if any(isinstance(label, list) for label in labels):
             raise InputError("the model gives one label per document, but these have lists of labels")
@@ -162,10 +221,11 @@ def _score_single_label(model: Any, chunks: Chunks) -> ClassScores:
             predicted += [str(name) for name in model.predict(texts)]
             continue
         probabilities = model.predict_proba(texts)
-        predicted += [known[column] for column in probabilities.argmax(1)]
+        predicted += [known[column] if column >= 0 else UNDECIDED for column in model.labels_.choose(probabilities)]
+        every.append(probabilities)
         confidence.append(probabilities.max(1))
         if fitted:  # logits are logarithms of these, up to a constant per document
             raised = probabilities**temperature
             unscaled.append((raised / raised.sum(1, keepdims=True)).max(1))
-    joined = [np.concatenate(parts) if parts else None for parts in (confidence, unscaled)]
-    return ClassScores(known, truth, predicted, joined[0], joined[1], temperature if fitted else None)
+    joined = [np.concatenate(parts) if parts else None for parts in (confidence, unscaled, every)]
+    return ClassScores(known, truth, predicted, joined[0], joined[1], temperature if fitted else None, joined[2])

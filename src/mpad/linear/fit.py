@@ -79,6 +79,7 @@ class HeldOutFit:
     logits: NDArray[np.floating] | None = None  # of the whole model, on held-out documents
     temperature: float | None = None  # if there is no linear part
     part_weights: Doubles | None = None  # (3,): SVM, regression, network
+    bias: Doubles | float = 0.0  # (classes,), if documents have different weights
 
 
 def fit_linear_part(
@@ -106,17 +107,18 @@ def fit_linear_part(
         scores[held] = svm.scores(examples.features.x[held])
         stack = Stack(examples, scores, trained)
         stacked = stack.logits(examples, scores, held)
-    joined = join_parts([scores[held], stacked, network_logits], examples.targets[held])
+    experts = [scores[held], stacked, network_logits]
+    joined = join_parts(experts, examples.targets[held], examples.weights[held])
     assert joined.part_weights is not None
-    return replace(joined, potentials=make_potentials(examples, svm, stack, joined.part_weights))
+    return replace(joined, potentials=make_potentials(examples, svm, stack, joined.part_weights, joined.bias))
 
 
-def fit_all(data: LinearData, part_weights: Doubles, seed: int = 0) -> Potentials:
-    """Fit on all documents of a corpus, given the weights of SVM, regression and network."""
+def fit_all(data: LinearData, part_weights: Doubles, seed: int = 0, bias: Doubles | float = 0.0) -> Potentials:
+    """Fit on all documents of a corpus, given the weights of SVM, regression and network, and the biases."""
     everything = np.arange(len(data.graphs))
     examples = data.examples(everything)
     scores, svm = _cross_fitted_scores(examples, everything, seed)
-    return make_potentials(examples, svm, Stack(examples, scores, everything), part_weights)
+    return make_potentials(examples, svm, Stack(examples, scores, everything), part_weights, bias)
 
 
 def fit_stack(
@@ -127,11 +129,13 @@ def fit_stack(
     return fit_all(LinearData(graphs, targets, ones, n_classes, n_words, vectors), np.array([0.0, 1.0, 0.0]))
 
 
-def make_potentials(examples: Examples, svm: "SVM", stack: "Stack", part_weights: Doubles) -> Potentials:
+def make_potentials(
+    examples: Examples, svm: "SVM", stack: "Stack", part_weights: Doubles, class_bias: Doubles | float
+) -> Potentials:
     """Join an SVM and a regression into one linear part."""
     from_scores = part_weights[0] * np.eye(examples.n_classes) + part_weights[1] * stack.from_scores
     from_mean = part_weights[1] * stack.from_mean / examples.features.scale
-    bias = part_weights[1] * stack.bias - from_mean @ examples.features.center
+    bias = part_weights[1] * stack.bias - from_mean @ examples.features.center + class_bias
     return as_potentials(examples, svm, from_scores, from_mean, bias, part_weights[2])
 
 
@@ -316,27 +320,43 @@ def fit_temperature(logits: NDArray[np.floating], targets: NDArray[Any]) -> floa
     return float(fit_part_weights([logits], targets, np.zeros(1))[0])
 
 
-def join_parts(experts: Sequence[NDArray[np.floating]], targets: NDArray[Any]) -> HeldOutFit:
-    """Fit the weights of SVM, regression and network, given their logits (`experts`) on documents unseen by all."""
-    weights = fit_part_weights(experts, targets, _PRIOR)
+def join_parts(
+    experts: Sequence[NDArray[np.floating]], targets: NDArray[Any], importance: NDArray[np.floating] | None = None
+) -> HeldOutFit:
+    """Fit the weights of SVM, regression and network, given their logits (`experts`) on documents unseen by all.
+
+    If documents differ in `importance`, such as by class weights, fit and comparison count them by it, and each class
+    gets a bias: otherwise the weights of the parts would undo what class weights did to the parts.
+    """
+    alike = importance is None or not len(importance) or bool((importance == importance[0]).all())
+    importance = None if alike else importance
+    weights = fit_part_weights(experts, targets, _PRIOR, importance)
     together: Any = sum(weight * part for weight, part in zip(weights, experts, strict=True))
+    bias = 0.0 if importance is None else fit_class_bias(together, targets, importance)
+    together = together + bias
     named = {"ngram-svm": experts[0], "ngram-stack": experts[1], "mpad": together}
-    right = {name: rightness(logits, targets) for name, logits in named.items()}
+    scale = 1.0 if importance is None else importance / importance.mean()
+    right = {name: scale * rightness(logits, targets) for name, logits in named.items()}
     answers_by = max(right, key=lambda name: (_clearly_better(right[name], right["mpad"]), right[name].sum()))
     if not _clearly_better(right[answers_by], right["mpad"]):
         answers_by = "mpad"
     if answers_by != "mpad":
         best = list(named).index(answers_by)
         weights = np.zeros(3)
-        weights[best] = fit_part_weights([experts[best]], targets, _PRIOR[[best]])[0]
-        together = weights[best] * experts[best]
-    accuracies = {name: float(each.mean()) for name, each in right.items()} if len(targets) else {}
+        weights[best] = fit_part_weights([experts[best]], targets, _PRIOR[[best]], importance)[0]
+        together, bias = weights[best] * experts[best], 0.0
+    accuracies = {name: float(rightness(logits, targets).mean()) for name, logits in named.items() if len(targets)}
     if accuracies:
         accuracies["mpad"] = accuracies[answers_by]
-    return HeldOutFit(accuracies, answers_by, logits=together, part_weights=weights)
+    return HeldOutFit(accuracies, answers_by, logits=together, part_weights=weights, bias=bias)
 
 
-def fit_part_weights(experts: Sequence[NDArray[Any]], targets: NDArray[Any], prior: Doubles) -> Doubles:
+def fit_part_weights(
+    experts: Sequence[NDArray[Any]],
+    targets: NDArray[Any],
+    prior: Doubles,
+    importance: NDArray[np.floating] | None = None,
+) -> Doubles:
     """Fit one positive weight per expert: cross-entropy with a log-normal prior around exp(prior)."""
     parts = np.stack([np.asarray(part, np.float64) for part in experts])  # (experts, documents, classes)
     if not parts.shape[1]:
@@ -344,13 +364,23 @@ def fit_part_weights(experts: Sequence[NDArray[Any]], targets: NDArray[Any], pri
 
     def loss(log_weights: Doubles) -> tuple[float, Doubles]:
         weights = np.exp(log_weights)
-        value, slope = cross_entropy(np.tensordot(weights, parts, axes=1), targets)
+        value, slope = cross_entropy(np.tensordot(weights, parts, axes=1), targets, importance)
         gradient = weights * np.tensordot(parts, slope, axes=([1, 2], [0, 1]))
         away = log_weights - prior
         return value + 0.5 * float(away @ away), gradient + away
 
     bounds = [(-12, 6)] * len(prior)
     return np.asarray(np.exp(minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x))
+
+
+def fit_class_bias(logits: Doubles, targets: NDArray[Any], importance: NDArray[np.floating]) -> Doubles:
+    """Fit a bias for each class by the weighted cross-entropy, with a normal prior: (classes,)."""
+
+    def loss(bias: Doubles) -> tuple[float, Doubles]:
+        value, slope = cross_entropy(logits + bias, targets, importance)
+        return value + 0.5 * float(bias @ bias), slope.sum(0) + bias
+
+    return np.asarray(minimize(loss, np.zeros(logits.shape[1]), jac=True, method="L-BFGS-B").x)
 
 
 def cross_entropies(logits: NDArray[np.floating], targets: NDArray[Any]) -> Doubles:

@@ -65,7 +65,8 @@ def join_streamed(held: LinearData, known: Known, svm: SVM, network_logits: NDAr
     features = Features(held.graphs, everything, held.n_words, held.vectors, known=known)
     examples = Examples(features, held.targets, held.weights, held.n_classes)
     scores = svm.scores(features.x)
-    joined = join_parts([scores, held_out_stack(examples, scores, everything), network_logits], held.targets)
+    experts = [scores, held_out_stack(examples, scores, everything), network_logits]
+    joined = join_parts(experts, held.targets, held.weights)
     assert joined.part_weights is not None
     stack = Stack(examples, scores, everything)
-    return replace(joined, potentials=make_potentials(examples, svm, stack, joined.part_weights))
+    return replace(joined, potentials=make_potentials(examples, svm, stack, joined.part_weights, joined.bias))
