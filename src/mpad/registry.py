@@ -7,8 +7,9 @@ from typing import Any, Literal, get_args
 
 from mpad.errors import InputError
 
-Method = Literal["gradients", "occlusion", "attention"]
+Method = Literal["gradients", "occlusion", "attention", "shapley"]
 METHODS: tuple[Method, ...] = get_args(Method)  # of `mpad.explain`
+GENERAL_METHODS = METHODS[:3]  # for texts of any length
 _TREES = {"tokenizer": "mpad.sequence.trees:tree_words"}
 _NETWORK = "mpad.paper.sequence_classifier:SequenceClassifier"
 

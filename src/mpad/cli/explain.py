@@ -52,7 +52,11 @@ def run(
     ],
     label: Annotated[str | None, Option(help="Class to explain; by default the predicted one.")] = None,
     method: Annotated[
-        str | None, Option(help="gradients (default), occlusion or attention; with --check, all by default.")
+        str | None,
+        Option(
+            help="gradients (default), occlusion, attention, or shapley (exact, up to 12 words); with --check, all but "
+            "shapley by default."
+        ),
     ] = None,
     view: Annotated[
         View | None, Option("--format", "-f", help="Output format; by default terminal, or the suffix of --out.")
@@ -71,7 +75,11 @@ def run(
         ),
     ] = None,
     corpus: Annotated[bool, Option("--corpus", help="Print the top features of each class over DATA.")] = False,
-    against: Annotated[str | None, Option(help="With --corpus: drift from these documents to DATA instead.")] = None,
+    against: Annotated[
+        str | None,
+        Option(help="Class to explain against: why LABEL and not this one. With --corpus: other DATA, for drift."),
+    ] = None,
+    change: Annotated[bool, Option("--change", help="Print the fewest words whose removal changes the label.")] = False,
     documents: Annotated[int, Option(min=1, help="Maximal number of documents of DATA, sampled at random.")] = 300,
     column: TextColumn = None,
     tokenizer: OwnTokenizer = None,
@@ -82,6 +90,10 @@ def run(
     Example: `mpad explain my-model "not a good film"`
 
     Example: `mpad explain my-model - --out why.html < review.txt`
+
+    Example: `mpad explain my-model "not a good film" --against positive`
+
+    Example: `mpad explain my-model "not a good film" --change`
 
     Example: `mpad explain my-model reviews.csv --out explanations`
 
@@ -95,10 +107,12 @@ def run(
     """
     over_data = check or corpus
     into_folder = out is not None and not out.suffix and not over_data and _is_file(text)
-    _check_options(check, corpus, against, unit)
+    _check_options(check, corpus, unit)
+    if change and (over_data or into_folder or out is not None or method is not None):
+        raise InputError("--change is for one document, and prints a line: leave out other options of output")
     if over_data and (out is not None or label is not None or view in (View.html, View.keywords)):
         raise InputError("--check and --corpus print a table, or JSON by --format json; redirect it to keep it")
-    _check_model(model, label, method, needs_graph=over_data)
+    _check_model(model, label, None if corpus else against, method, needs_graph=over_data or change)
     if _is_file(text) and not over_data and not into_folder:
         raise InputError(
             f"{text} is a file: explain its documents together by --corpus, each by --out FOLDER, or one by - < FILE"
@@ -107,46 +121,92 @@ def run(
     if out is not None and out.suffix.lower() in _PICTURES:
         require("matplotlib", extra="plots")
     reader = Reader.of(column, model=model)
-    if over_data or into_folder:
-        texts = _sample(reader.texts(text), documents)
-    else:
-        texts = [decode("standard input", sys.stdin.buffer.read()) if text == "-" else text]
+    texts = _sample(reader.texts(text), documents) if over_data or into_folder else [_read_text(text)]
     if not texts:
         raise InputError(f"{text}: holds no documents")
-    earlier = None if against is None else _sample(reader.texts(against), documents)
+    earlier = _sample(reader.texts(against), documents) if corpus and against is not None else None
     from mpad.estimator.store import load_model
+
+    loaded = load_model(model, tokenizer=tokenizer)[0]
+    if over_data:
+        _explain_data(loaded, texts, earlier, check, method, unit, view is View.json)
+    elif change:
+        _print_change(loaded, texts[0], view is View.json)
+    else:
+        _explain_texts(loaded, texts, label, method, unit, against, view, out, into_folder, master)
+
+
+def _read_text(text: str) -> str:
+    return decode("standard input", sys.stdin.buffer.read()) if text == "-" else text
+
+
+def _explain_data(
+    model: "Pipeline",
+    texts: list[str],
+    earlier: list[str] | None,
+    check: bool,
+    method: str | None,
+    unit: Unit | None,
+    plain: bool,
+) -> None:
+    from mpad.explain import DEFAULT
+
+    if check:
+        _print_faithfulness(model, texts, method, (unit or Unit.word).value, plain)
+    elif earlier is not None:
+        _print_drift(model, earlier, texts, plain)
+    else:
+        _print_class_features(model, texts, method or DEFAULT, plain)
+
+
+def _explain_texts(
+    model: "Pipeline",
+    texts: list[str],
+    label: str | None,
+    method: str | None,
+    unit: Unit | None,
+    against: str | None,
+    view: View | None,
+    out: Path | None,
+    into_folder: bool,
+    master: bool,
+) -> None:
     from mpad.explain import DEFAULT, explain
     from mpad.explain.page import write_pages
 
-    loaded = load_model(model, tokenizer=tokenizer)[0]
     part = (unit or Unit.occurrence).value
-    explanations = (explain(loaded, one, label, method or DEFAULT, unit=part) for one in texts)
-    if check:
-        _print_faithfulness(loaded, texts, method, (unit or Unit.word).value, view is View.json)
-    elif earlier is not None:
-        _print_drift(loaded, earlier, texts, view is View.json)
-    elif corpus:
-        _print_class_features(loaded, texts, method or DEFAULT, view is View.json)
-    elif into_folder and out is not None:
+    explanations = (explain(model, one, label, method or DEFAULT, unit=part, against=against) for one in texts)
+    if into_folder and out is not None:
         write_pages(track(explanations, "explaining", len(texts)), out)
         typer.echo(f"{len(texts):,} documents explained: {out / 'index.html'}", err=True)
+        return
+    with Console(stderr=True).status("explaining …"):  # only on a terminal
+        explanation = next(explanations)
+    _write_explanation(explanation, view, out, master)
+
+
+def _print_change(model: "Pipeline", text: str, plain: bool) -> None:
+    """Print the smallest change of the label."""
+    from mpad.explain import find_counterfactual
+
+    found = find_counterfactual(model, text)
+    if plain:
+        print_json(
+            None if found is None else {**asdict(found), "label": str(found.label), "new_label": str(found.new_label)}
+        )
     else:
-        with Console(stderr=True).status("explaining …"):  # only on a terminal
-            explanation = next(explanations)
-        _write_explanation(explanation, view, out, master)
+        typer.echo("no removal of up to 5 words changes the label" if found is None else printable(str(found)))
 
 
-def _check_options(check: bool, corpus: bool, against: str | None, unit: Unit | None) -> None:
+def _check_options(check: bool, corpus: bool, unit: Unit | None) -> None:
     """Raise InputError for options that exclude each other."""
-    if against is not None and not corpus:
-        raise InputError("--against compares two sets of documents: use it with --corpus")
     if check and corpus:
         raise InputError("--check and --corpus exclude each other: use one at a time")
     if corpus and unit is not None:
         raise InputError("--corpus adds up explanations of occurrences: --unit is for --check, or for one document")
 
 
-def _check_model(model: Path, label: str | None, method: str | None, needs_graph: bool) -> None:
+def _check_model(model: Path, label: str | None, against: str | None, method: str | None, needs_graph: bool) -> None:
     """Raise InputError for what a model cannot explain, without importing torch."""
     from mpad.registry import METHODS, REGISTRY, find_kind
     from mpad.storage.model_folder import open_model, read_kind
@@ -161,8 +221,9 @@ def _check_model(model: Path, label: str | None, method: str | None, needs_graph
     if method is not None and method not in METHODS:
         raise InputError(f"no method '{method}' (known: {', '.join(METHODS)})")
     classes = [str(name) for name in open_model(model, lambda files: files.labels()).classes.tolist()]
-    if label is not None and label not in classes:
-        raise InputError(f"no class '{label}' to explain (known: {', '.join(classes)})")
+    for name in (label, against):
+        if name is not None and name not in classes:
+            raise InputError(f"no class '{name}' to explain (known: {', '.join(classes)})")
 
 
 def _is_file(text: str) -> bool:
@@ -231,10 +292,10 @@ def _print_faithfulness(model: "Pipeline", texts: list[str], method: str | None,
     """Print the faithfulness of explanations, by every method or by one."""
     from mpad.explain.faithfulness import RANDOM, best, measure
     from mpad.explain.pairs import pair_share
-    from mpad.registry import METHODS
+    from mpad.registry import GENERAL_METHODS
 
     with progress_bar("explaining", len(texts)) as done:
-        scores = measure(model, texts, [method] if method else METHODS, [unit], done=done)
+        scores = measure(model, texts, [method] if method else GENERAL_METHODS, [unit], done=done)
     first = best(scores)
     if plain:
         print_json([asdict(one) for one in scores])

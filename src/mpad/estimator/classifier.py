@@ -101,6 +101,7 @@ from mpad.training.task import Examples, Task, hold_out, make_examples
 
 if TYPE_CHECKING:
     from mpad.evaluate.decisions import Decisions
+    from mpad.explain import Counterfactual
 
 Rows = NDArray[np.int64]
 Checksums = NDArray[np.uint32]
@@ -1390,7 +1391,9 @@ class MPADClassifier(TextClassifier):
         fit_stream(self, data, columns, options or StreamOptions(), sink, checkpoint, resume, keep_interrupted)
         return self
 
-    def explain(self, text: str, label: Any = None, method: str = DEFAULT, unit: str = "occurrence") -> Explanation:
+    def explain(
+        self, text: str, label: Any = None, method: str = DEFAULT, unit: str = "occurrence", *, against: Any = None
+    ) -> Explanation:
         """Explain a prediction: return a weight for every word, word pair and sentence.
 
         Parameters
@@ -1399,11 +1402,14 @@ class MPADClassifier(TextClassifier):
             The document.
         label : object, default=None
             Class to explain; by default the predicted one.
-        method : {"gradients", "occlusion", "attention"}, default="gradients"
+        method : {"gradients", "occlusion", "attention", "shapley"}, default="gradients"
             "gradients": contribution to the class's log-odds, integrated from an empty document to this one;
-            "occlusion": the drop in log-odds without the part; "attention": where the network looked.
+            "occlusion": the drop in log-odds without the part; "attention": where the network looked; "shapley": exact
+            Shapley values and interactions of words, for texts of up to 12 words.
         unit : {"occurrence", "word"}, default="occurrence"
             Occlusion removes one occurrence of a word at a time, or all of them, which then share the weight.
+        against : object, default=None
+            Explain why `label` rather than this class; by default, rather than any other.
 
         Returns
         -------
@@ -1418,7 +1424,32 @@ class MPADClassifier(TextClassifier):
         from mpad.explain import explain  # here, so that answering does not wait for it
 
         check_is_fitted(self)
-        return explain(self.model_, text, label, method, unit=unit)
+        return explain(self.model_, text, label, method, unit=unit, against=against)
+
+    def smallest_change(self, text: str, most: int = 5) -> "Counterfactual | None":
+        """Find the fewest words whose removal changes the predicted label.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+        most : int, default=5
+            Largest number of words to remove, at most 5.
+
+        Returns
+        -------
+        Counterfactual or None
+            None if no set of up to `most` words was found.
+
+        Examples
+        --------
+        >>> print(model.smallest_change("not bad at all"))                      # doctest: +SKIP
+
+        """
+        from mpad.explain import find_counterfactual
+
+        check_is_fitted(self)
+        return find_counterfactual(self.model_, text, most)
 
 
 def linear_data(model: Pipeline, data: TrainingData) -> LinearData:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mpad.errors import InputError
 from mpad.explain.attention import sequence_attention
+from mpad.explain.counterfactual import Counterfactual, find_counterfactual
 from mpad.explain.document import (
     OCCURRENCE,
     WORD_UNITS,
@@ -28,7 +29,17 @@ from mpad.text.tokenizer import Tokens
 
 _UNKNOWN_SHARE = 0.3  # of the words; above it the explanation gets a note
 
-__all__ = ["DEFAULT", "METHODS", "EdgeWeight", "Explanation", "SentenceWeight", "WordWeight", "explain"]
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "Counterfactual",
+    "EdgeWeight",
+    "Explanation",
+    "SentenceWeight",
+    "WordWeight",
+    "explain",
+    "find_counterfactual",
+]
 
 
 def explain(
@@ -38,6 +49,7 @@ def explain(
     method: str = DEFAULT,
     without: Collection[int] = (),
     unit: str = OCCURRENCE,
+    against: Any = None,
 ) -> Explanation:
     """Explain the prediction for a text.
 
@@ -49,12 +61,15 @@ def explain(
         The document.
     label : object, optional
         Class to explain; the most probable one by default.
-    method : {"gradients", "occlusion", "attention"}, default="gradients"
-        How parts are weighed; baselines without a graph have attention only.
+    method : {"gradients", "occlusion", "attention", "shapley"}, default="gradients"
+        How parts are weighed; "shapley" is exact, for texts of up to 12 words. Baselines without a graph have attention
+        only.
     without : collection of int, default=()
         Indices of word occurrences to remove from the text before it is explained.
     unit : {"occurrence", "word"}, default="occurrence"
         Occlusion only: remove one occurrence of a word at a time, or all of them.
+    against : object, optional
+        Explain why the label rather than this class; by default, rather than any other.
 
     Returns
     -------
@@ -72,6 +87,8 @@ def explain(
     if not isinstance(text, str):
         raise InputError(f"expected one text to explain, found {type(text).__name__}")
     if model.kind != "mpad":
+        if against is not None:
+            raise InputError(f"a '{model.kind}' cannot be explained against a class")
         if method != "attention":
             raise InputError(f"a '{model.kind}' can be explained by attention only: method='attention'")
         tokens, packed = model.tokenizer.trace(text), model.pack([text])
@@ -81,8 +98,10 @@ def explain(
     document = trace_document(model, text, without)
     logits = model.answer(document.graphs).logits
     column = _find_column(model, logits, label)
+    if against is not None:
+        document = replace(document, against=_other_column(model, against, column, method))
     parts = _add_notes(document, weigh(document, column, method, unit))
-    explanation = _assemble(model, text, document.tokens, logits, column, method, parts)
+    explanation = _assemble(model, text, document.tokens, logits, column, method, parts, document.against)
     known = document.known.tolist()
     words = tuple(replace(word, known=flag) for word, flag in zip(explanation.words, known, strict=True))
     return replace(explanation, words=words, edges=_weigh_edges(document, parts))
@@ -99,6 +118,17 @@ def _find_column(model: Pipeline, logits: NDArray[np.float32], label: Any) -> in
     return columns[0]
 
 
+def _other_column(model: Pipeline, against: Any, column: int, method: str) -> int:
+    """Return the column of the class to explain against."""
+    if model.labels.multilabel or method == "attention":
+        what = "attention is the same for all classes" if method == "attention" else "labels do not exclude each other"
+        raise InputError(f"nothing to explain against '{against}': {what}")
+    other = _find_column(model, np.zeros((1, len(model.labels)), np.float32), against)
+    if other == column:
+        raise InputError(f"'{against}' is the class to explain: name another one to explain it against")
+    return other
+
+
 def _assemble(
     model: Pipeline,
     text: str,
@@ -107,10 +137,11 @@ def _assemble(
     column: int,
     method: str,
     parts: PartWeights,
+    against: int | None = None,
 ) -> Explanation:
     """Return the explanation of class `column` with the weights of these words and sentences."""
     classes: list[Any] = model.labels.classes.tolist()
-    total = float(log_odds(torch.from_numpy(logits), column, model.labels.multilabel)[0])
+    total = float(log_odds(torch.from_numpy(logits), column, model.labels.multilabel, against)[0])
     probabilities = model.labels.probabilities(logits)
     chosen = tuple(classes[k] for k in model.labels.columns(probabilities)[0])
     sentence_of, spans = np.array(tokens.sentences, np.int64), tokens.spans
@@ -132,7 +163,18 @@ def _assemble(
         note=parts.note,
         total=total,
         baseline=None if parts.growth is None else total - parts.growth,
+        against=None if against is None else classes[against],
+        pairs=_list_pairs(parts.pairs),
     )
+
+
+def _list_pairs(pairs: NDArray[np.float64] | None) -> tuple[tuple[int, int, float], ...]:
+    """Return the interactions of pairs of occurrences, the strongest first."""
+    if pairs is None:
+        return ()
+    places = zip(*(ends.tolist() for ends in np.triu_indices(len(pairs), 1)), strict=True)
+    listed = [(a, b, float(pairs[a, b])) for a, b in places]
+    return tuple(sorted(listed, key=lambda pair: -abs(pair[2])))
 
 
 def _list_or_nones(weights: Weights | None, n: int) -> list[float | None]:

@@ -38,6 +38,7 @@ class PartWeights:
     word_potentials: Weights | None = None  # (occurrences,), part of the word weights from the linear part
     edge_potentials: Weights | None = None  # (edges,)
     growth: float | None = None  # rise of the log-odds by all words together, if known
+    pairs: NDArray[np.float64] | None = None  # (occurrences, occurrences), interactions, if known
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class TracedDocument:
     model: Pipeline
     text: str
     tokens: Tokens
+    against: int | None = None  # column of the class that others are compared with; None: with all others together
 
     @cached_property
     def ids(self) -> NDArray[np.int32]:
@@ -149,8 +151,8 @@ class TracedDocument:
 
     def log_odds(self, graphs: PackedGraphs, column: int) -> Weights:
         """Return the log-odds of the class for versions of the document: (versions,)."""
-        logits = self.model.answer(graphs).logits
-        return np.asarray(log_odds(torch.from_numpy(logits), column, self.model.labels.multilabel))
+        logits = torch.from_numpy(self.model.answer(graphs).logits)
+        return np.asarray(log_odds(logits, column, self.model.labels.multilabel, self.against))
 
     def spread_nodes(self, weights: Weights) -> Weights:
         """Divide the weight of each node evenly among its occurrences: (n,)."""
@@ -161,11 +163,13 @@ class TracedDocument:
         return np.bincount(self.sentence_of, words, minlength=self.n_sentences).astype(float)
 
 
-def trace_document(model: Pipeline, text: str, without: Collection[int] = ()) -> TracedDocument:
+def trace_document(
+    model: Pipeline, text: str, without: Collection[int] = (), against: int | None = None
+) -> TracedDocument:
     """Return the traced document; the word occurrences in `without` are removed first, as if never in the text."""
     tokens = model.tokenizer.trace(text, readable=not model.network.config.hierarchical)
     if not without:
-        return TracedDocument(model, text, tokens)
+        return TracedDocument(model, text, tokens, against)
     n = len(tokens.words)
     outside = [number for number in without if not 0 <= number < n]
     if outside:
@@ -173,12 +177,18 @@ def trace_document(model: Pipeline, text: str, without: Collection[int] = ()) ->
     kept = [number for number in range(n) if number not in set(without)]
     sentences = {number: k for k, number in enumerate(dict.fromkeys(tokens.sentences[k] for k in kept))}
     words, spans = [tokens.words[k] for k in kept], [tokens.spans[k] for k in kept]
-    return TracedDocument(model, text, Tokens(words, spans, [sentences[tokens.sentences[k]] for k in kept]))
+    remaining = Tokens(words, spans, [sentences[tokens.sentences[k]] for k in kept])
+    return TracedDocument(model, text, remaining, against)
 
 
-def log_odds(logits: Tensor, column: int, multilabel: bool) -> Tensor:
-    """Return log p / (1 − p) of the class from logits, without rounding errors for p close to 1: (documents,)."""
+def log_odds(logits: Tensor, column: int, multilabel: bool, against: int | None = None) -> Tensor:
+    """Return log p / (1 − p) of the class from logits, without rounding errors for p close to 1: (documents,).
+
+    Against another class: log p / q, q its probability.
+    """
     logits = logits.double()
+    if against is not None:
+        return logits[:, column] - logits[:, against]
     if multilabel:
         return logits[:, column]
     others = torch.cat([logits[:, :column], logits[:, column + 1 :]], dim=1)

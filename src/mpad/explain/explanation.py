@@ -70,6 +70,7 @@ class Explanation:
     - occlusion: the fall of the log-odds of `label` when the part is removed; negative if the part opposes the label.
       With `unit="word"`, the fall for the whole word, divided among its occurrences.
     - attention: the part's share of the attention; all words together have 1.
+    - shapley: the part's mean effect on the log-odds over all subsets of the other words; exact, for up to 12 words.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class Explanation:
     probabilities : dict
         Probability per class.
     method : str
-        "gradients", "occlusion" or "attention".
+        "gradients", "occlusion", "attention" or "shapley".
     words : tuple of WordWeight
         Every occurrence of a word, in text order.
     edges : tuple of EdgeWeight
@@ -94,7 +95,12 @@ class Explanation:
     total : float, optional
         Log-odds of `label`.
     baseline : float, optional
-        Log-odds of the empty document; with gradients, baseline + sum of the word weights = total.
+        Log-odds of the empty document; with gradients and Shapley values, baseline + sum of the word weights = total.
+    against : object, optional
+        The class that `label` is compared with; total and baseline are then log p / q of the two.
+    pairs : tuple of (int, int, float)
+        With Shapley values: two word occurrences and their interaction, the strongest first. Negative: together they
+        support the label less than the sum of their weights says.
 
     """
 
@@ -109,6 +115,8 @@ class Explanation:
     note: str = ""
     total: float | None = None
     baseline: float | None = None
+    against: Any = None
+    pairs: tuple[tuple[int, int, float], ...] = ()
 
     def __repr__(self) -> str:
         parts = f"{len(self.words)} words, {len(self.edges)} pairs, {len(self.sentences)} sentences"
@@ -122,7 +130,11 @@ class Explanation:
     @property
     def legend(self) -> str:
         """Meaning of the colors."""
-        return "blue is where it looked" if self.method == "attention" else "blue supports it, orange opposes it"
+        if self.method == "attention":
+            return "blue is where it looked"
+        if self.against is not None:
+            return f"blue supports it, orange supports {self.against}"
+        return "blue supports it, orange opposes it"
 
     @property
     def account(self) -> str:
@@ -132,7 +144,8 @@ class Explanation:
         words = sum(word.weight for word in self.words)
         gap = self.total - self.baseline - words
         rest = f", {gap:+.3f} not assigned" if abs(gap) >= 0.0005 else ""
-        return f"log-odds {self.total:+.3f}: {self.baseline:+.3f} without words, {words:+.3f} by words{rest}"
+        against = "" if self.against is None else f" against {self.against}"
+        return f"log-odds{against} {self.total:+.3f}: {self.baseline:+.3f} without words, {words:+.3f} by words{rest}"
 
     def places(self) -> dict[str, list[int]]:
         """Return the indices in `words` of each distinct word, in text order."""
@@ -154,7 +167,8 @@ class Explanation:
         record = asdict(self)
         plain = {str(label): probability for label, probability in self.probabilities.items()}
         predicted = [str(p) for p in self.predicted] if isinstance(self.predicted, tuple) else str(self.predicted)
-        return {**record, "label": str(self.label), "predicted": predicted, "probabilities": plain}
+        against = None if self.against is None else str(self.against)
+        return {**record, "label": str(self.label), "predicted": predicted, "probabilities": plain, "against": against}
 
     def keywords(self, n: int = 10) -> list[Keyword]:
         """Return the n distinct words that most support the label."""

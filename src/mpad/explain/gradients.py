@@ -42,6 +42,13 @@ def gradient_weights(document: TracedDocument, column: int) -> PartWeights:
     return PartWeights(words, edges.weights, sentences, note, potentials, edges.potentials, nodes.whole)
 
 
+def growth(document: TracedDocument, column: int) -> float:
+    """Return the rise of the log-odds of class `column` from the document with empty words to the document."""
+    document.model.network.eval()
+    one = CorpusTensors(document.graphs, document.model.network.device)
+    return _integrate(document, one, _linear_terms(document, one), column, points=1).whole
+
+
 class _Linear(NamedTuple):
     """Contributions of the linear part to the logits; zeros for a model without one."""
 
@@ -105,7 +112,9 @@ def _integrate(
             output = network(batch, scales.flatten(), rows)
         else:
             output = network(batch, None, scales.flatten()[:, None] * rows)
-        return log_odds(linear.network * output.logits.double() + linear.constant + added, column, multilabel)
+        return log_odds(
+            linear.network * output.logits.double() + linear.constant + added, column, multilabel, document.against
+        )
 
     def slopes(alphas: Tensor) -> tuple[Tensor, Tensor]:
         scales = alphas[:, None].repeat(1, len(potentials)).requires_grad_()

@@ -90,7 +90,11 @@ def to_fragment(explanation: Explanation, graph: bool = True, master: bool = Fal
     return (
         f"<style>{_STYLE}{graph_style()}{_link_style(drawing, prefix)}</style>\n"
         f'<div class="mpad" id="{prefix}">\n'
-        + (f"<h1>{_isolate(str(explanation.label))} <small>{percent}</small></h1>\n" if heading else "")
+        + (
+            f"<h1>{_isolate(str(explanation.label))}{_against(explanation)} <small>{percent}</small></h1>\n"
+            if heading
+            else ""
+        )
         + f'<p class="how">{MEANINGS[explanation.method]}: {explanation.legend}; '
         f"hover over a word for its weight.{escape(account)}</p>\n"
         f"{_text(explanation, _Marker(explanation, places, drawing, prefix), places)}\n"
@@ -99,6 +103,10 @@ def to_fragment(explanation: Explanation, graph: bool = True, master: bool = Fal
         + (f"<h2>The graph of words</h2>\n{to_svg(drawing, prefix, master)}\n" if drawing.nodes else "")
         + "</div>"
     )
+
+
+def _against(explanation: Explanation) -> str:
+    return "" if explanation.against is None else f" and not {_isolate(str(explanation.against))}"
 
 
 def _link_style(drawing: Drawing, prefix: str) -> str:

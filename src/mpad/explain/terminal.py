@@ -46,7 +46,7 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
     """Print the label, the text and the parts with the largest weights."""
     console = console or Console(emoji=False)
     console.print(
-        f"[bold]{escape(printable(str(explanation.label)))}[/bold]  probability {explanation.probability:.3f}"
+        f"[bold]{escape(printable(_name(explanation)))}[/bold]  probability {explanation.probability:.3f}"
         f"  [dim]by {explanation.method}: {explanation.legend}[/dim]"
     )
     console.print()
@@ -70,6 +70,11 @@ def show(explanation: Explanation, console: Console | None = None) -> None:
             console.print(f"[dim]and {rest:,} more sentences, which weigh less[/dim]", highlight=False)
     if explanation.note:
         console.print(f"[dim]{escape(explanation.note)}[/dim]")
+
+
+def _name(explanation: Explanation) -> str:
+    against = "" if explanation.against is None else f" and not {explanation.against}"
+    return f"{explanation.label}{against}"
 
 
 def _parts_table(explanation: Explanation) -> Table:
