@@ -247,7 +247,7 @@ PRESETS = {
 }
 
 
-FINE_TUNING, FINE_TUNING_DROPOUT = {"max_epochs": 10, "anchor": 3.0}, 0.2  # of training that starts from an encoder
+FINE_TUNING, FINE_TUNING_DROPOUT = {"max_epochs": 10, "anchor": 1.0}, 0.2  # of training that starts from an encoder
 FEW_LABELS = 300  # documents below which an encoder is not trained further (docs/LOG.md)
 
 DEFAULT_PRESET = "best"
