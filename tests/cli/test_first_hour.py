@@ -73,11 +73,10 @@ class TestColumns:
         data = write(tmp_path / "a.csv", ["text", "description", "label"], rows)
         assert "text from 'text'" in mpad("data", "check", data)[2]
 
-    @pytest.mark.parametrize("command", ["fit", "evaluate", "compare", "report", "predict"])
-    def test_a_second_text_column_is_refused(self, mpad, tweets, model, command):
-        first = {"fit": [tweets, "--out", model, "--force"], "compare": [tweets]}.get(command, [model, tweets])
-        code, _, said = mpad(command, *first, "--text", "tweet", "--text", "id")
-        assert code == 1 and "--text names one column, found tweet, id" in said
+    @pytest.mark.parametrize("command", ["evaluate", "predict"])
+    def test_a_second_text_column_is_joined(self, mpad, tweets, model, command):
+        code, _, said = mpad(command, model, tweets, "--text", "tweet", "--text", "id")
+        assert code == 0 and "text from 'tweet + id'" in said
 
     def test_the_model_remembers_its_columns(self, mpad, tmp_path, fruit_corpus):
         rows = [[text, label, "x"] for text, label in zip(*fruit_corpus, strict=True)]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from mpad.cli.inputs import Force, LabelColumn, Reader, TextColumn, one_column, show_columns
+from mpad.cli.inputs import Force, LabelColumn, Reader, TextColumn, one_column, show_columns, text_column
 from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows, write_output
 from mpad.cli.progress import track
 from mpad.errors import DataFileError, InputError, UnknownDataset
@@ -74,7 +74,7 @@ def check(
 
     if names and (names[0] not in NAMES or Path(names[0]).exists()):
         check_out(out, force)
-        _check_files(names, one_column(text, "--text"), one_column(label, "--label"), form, out)
+        _check_files(names, text_column(text), one_column(label, "--label"), form, out)
         return
     chosen = names or available_datasets(PAPER)
     columns = ["dataset", "what", "ours", "paper", "difference"]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from mpad.cli.inputs import Data, Force, LabelColumn, Reader, Separator, TextColumn, one_column
+from mpad.cli.inputs import Data, Force, LabelColumn, Reader, Separator, TextColumn, one_column, text_column
 from mpad.cli.output import Format, FormatOption, check_new, check_out, print_rows, show_rows, write_output
 from mpad.cli.progress import progress_bar
 
@@ -45,7 +45,7 @@ def run(
     """
     check_new(out, force, (".html", ".htm"))
     check_out(corrections, force)
-    reader = Reader(one_column(text, "--text"), one_column(label, "--label"), separator)
+    reader = Reader(text_column(text), one_column(label, "--label"), separator)
     documents = reader.documents(data, "train", slices or [])
     from mpad.evaluate.doctor import STEPS, examine, to_html
 

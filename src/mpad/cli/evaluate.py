@@ -10,6 +10,8 @@ from typer import Argument, Option
 
 from mpad.cli.inputs import Device, Force, LabelColumns, ModelFolder, OwnTokenizer, Reader, Separator, TextColumn
 from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, print_rows, show_rows
+from mpad.data.readers import Documents
+from mpad.errors import InputError
 from mpad.text.printable import printable
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from mpad.evaluate.label_scores import LabelScores
 
 _MIN_HEADER = 6  # letters of a class name in a column header
+_AUTO = "auto"  # slices that need no column
 _MAX_CONFUSIONS = 20  # listed if the matrix is too wide
 
 
@@ -35,6 +38,14 @@ def run(
     behaviour: Annotated[
         bool, Option("--behaviour", help="Test a sentiment model on 200 minimal pairs: negation, word order …")
     ] = False,
+    slices: Annotated[
+        list[str] | None,
+        Option(help="Column whose values are compared, or auto: class, number of words, and topic. Repeatable."),
+    ] = None,
+    mistakes: Annotated[
+        Path | None,
+        Option(help="Write the mistakes, most confident first, to this file: .csv, .tsv, .jsonl, .parquet."),
+    ] = None,
     positive: Annotated[str | None, Option(help="With --behaviour: the positive class; guessed by default.")] = None,
     form: FormatOption = Format.table,
     device: Device = "auto",
@@ -50,6 +61,8 @@ def run(
 
     Example: `mpad evaluate my-model test.csv --plot reliability.png`
 
+    Example: `mpad evaluate my-model test.csv --slices source --slices auto --mistakes mistakes.csv`
+
     Example: `mpad evaluate my-model --behaviour`
 
     The expected calibration error is the mean distance between the confidence and the accuracy of predictions.
@@ -63,11 +76,25 @@ def run(
         raise typer.BadParameter("name the documents to evaluate on, or give --behaviour", param_hint="DATA")
     check_new(plot, force)
     check_out(out, force)
-    documents = Reader.of(text, label, separator, model).labeled_chunks(data)
-    from mpad.evaluate.class_scores import evaluate_chunks
+    check_out(mistakes, force)
+    reader = Reader.of(text, label, separator, model)
+    columns = [name for name in slices or () if name != _AUTO]
+    whole = reader.documents(data, "test", columns) if slices or mistakes is not None else None
+    chunks = reader.labeled_chunks(data) if whole is None else [(whole.texts, whole.labels or [])]
+    from mpad.evaluate.class_scores import ClassScores, evaluate_chunks
     from mpad.paper import zoo
 
-    _print_scores(evaluate_chunks(zoo.load(model, device, tokenizer), documents), form, plot, out)
+    scores = evaluate_chunks(zoo.load(model, device, tokenizer), chunks)
+    _print_scores(scores, form, plot, out)
+    if whole is None:
+        return
+    if not isinstance(scores, ClassScores):
+        raise InputError("--slices and --mistakes are for models with one label per document")
+    if slices:
+        _print_slices(scores, whole, _AUTO in slices)
+    if mistakes is not None:
+        names, rows = scores.mistakes(whole.texts, whole.ids)
+        show_rows(names, rows, form, mistakes)
 
 
 def _print_scores(scores: "ClassScores | LabelScores", form: Format, plot: Path | None, out: Path | None) -> None:
@@ -100,6 +127,20 @@ def _print_scores(scores: "ClassScores | LabelScores", form: Format, plot: Path 
         print_rows(columns, rows)
 
 
+def _print_slices(scores: "ClassScores", documents: Documents, automatic: bool) -> None:
+    """Print the accuracy of slices, those with most mistakes above the average first."""
+    from mpad.evaluate.slices import automatic_columns, score_slices
+
+    own = automatic_columns(documents.texts, scores.truth) if automatic else {}
+    overall = scores.accuracy.value
+    rows = [
+        [one.column, one.value, one.documents, *one.accuracy, "weak" if one.is_weak(overall) else ""]
+        for one in score_slices(scores.right, {**own, **documents.further})
+    ]
+    typer.echo("\nslices, those with most mistakes above the average first")
+    print_rows(["column", "value", "documents", "accuracy", "low (95 %)", "high (95 %)", ""], rows)
+
+
 def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
     """Print the confusion matrix or, if it is wider than the terminal, the most frequent confusions."""
     names = [printable(name) for name in classes]
@@ -125,7 +166,6 @@ def _print_confusions(classes: list[str], matrix: "NDArray[np.int64]") -> None:
 
 def _test_behavior(model: Path, device: str, tokenizer: str | None, positive: str | None, form: Format) -> None:
     """Print the share of minimal pairs that a sentiment model gets right."""
-    from mpad.errors import InputError
     from mpad.evaluate.behavior import check_behavior
     from mpad.paper import zoo
 

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from mpad.cli.progress import track
 from mpad.data.readers import Documents, Files, ReadColumns, TableRows, choose_columns, read_documents, read_rows
-from mpad.data.tables import KINDS
+from mpad.data.tables import JOIN, KINDS
 from mpad.errors import DataFileError, InputError
 from mpad.files.archives import PACKED
 from mpad.files.encoding import decode, split_lines
@@ -25,9 +25,9 @@ _DATA_HELP = (
 )
 Data = Annotated[str, Argument(help=_DATA_HELP, show_default=False)]
 DataFiles = Annotated[list[str], Argument(help=_DATA_HELP, metavar="DATA...", show_default=False)]
-TextColumn = Annotated[  # a list, so that a second one can be refused
+TextColumn = Annotated[
     list[str] | None,
-    Option("--text", metavar="TEXT", help="Text column; by default the one with a common name."),
+    Option("--text", help="Text column; by default the one with a common name. Repeat it to join several."),
 ]
 LabelColumn = Annotated[
     list[str] | None,
@@ -73,6 +73,11 @@ LARGE = 1 << 30  # bytes; larger files are read while they are processed
 _CHUNK = 2048  # documents per batch
 
 
+def text_column(names: Sequence[str] | None) -> str | None:
+    """Return the name of the text column, or of several that are joined."""
+    return JOIN.join(names) if names else None
+
+
 def one_column(names: Sequence[str] | None, option: str) -> str | None:
     """Return the column that an option names; raise InputError if it was repeated."""
     if names and len(names) > 1:
@@ -109,7 +114,7 @@ class Reader:
     ) -> "Reader":
         """Return the reader for the options --text, --label and --separator, and for the data of a model."""
         remembered, trained_separator = (None, None) if model is None else _read_card(model)
-        return cls(one_column(text, "--text"), label, separator or trained_separator, remembered)
+        return cls(text_column(text), label, separator or trained_separator, remembered)
 
     def documents(self, data: Files, part: str, further: Sequence[str] = ()) -> Documents:
         """Read labeled documents and print their columns; of a named dataset, read one part."""

@@ -13,6 +13,7 @@ from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import Format, FormatOption, OutFile, Spreadsheet, check_out, show_rows
 from mpad.cli.progress import progress_bar, track
 from mpad.data.readers import choose_columns
+from mpad.data.tables import JOIN
 from mpad.errors import DataFileError, InputError, StoreError
 from mpad.text.printable import printable
 
@@ -96,6 +97,7 @@ def run(
     table = reader.rows(data)
     predictor = load_column_predictor(model, options, device, tokenizer)
     at, whole = table.text_at, form is not Format.table or out_file is not None
+    own = len(table.names) - (JOIN in table.names[at] and at == len(table.names) - 1)  # without the joined column
     added = [unique_column(name, table.names if whole else ()) for name in predictor.fields]
     few = table.total is None or table.total < 4
 
@@ -105,11 +107,11 @@ def run(
             if predictor.many and not as_lists:
                 columns[0] = [", ".join(labels) for labels in columns[0]]
             for row, cells in zip(chunk, zip(*columns, strict=True), strict=True):
-                yield [*row, *cells] if whole else [*cells, row[at]]
+                yield [*row[:own], *cells] if whole else [*cells, row[at]]
             sys.stdout.flush()
 
     as_lists = form is Format.jsonl if out_file is None else out_file.suffix.lower() in (".jsonl", ".parquet")
-    names = [*table.names, *added] if whole else [*added, "text"]
+    names = [*table.names[:own], *added] if whole else [*added, "text"]
     show_rows(names, predict_rows(), form, out_file, spreadsheet)
     _print_word_coverage(predictor.words)
 

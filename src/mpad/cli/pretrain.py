@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
-from mpad.cli.inputs import DataFiles, Device, Force, Reader, Seed, TextColumn, is_large, one_column
+from mpad.cli.inputs import DataFiles, Device, Force, Reader, Seed, TextColumn, is_large, text_column
 from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import check_new
 from mpad.data.readers import Files
@@ -106,7 +106,7 @@ def run(
 
 def _texts(data: Files, text: list[str] | None) -> Iterable[str]:
     """Return the texts of files; large ones are read as they are used."""
-    column = one_column(text, "--text")
+    column = text_column(text)
     if is_large(data):
         from mpad.data.streams import Columns, list_pieces
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mpad.data.labels import as_lists
-from mpad.data.tables import LABEL_NAMES, TEXT_NAMES, Absent, Table, kind_of, open_table
+from mpad.data.tables import JOIN, LABEL_NAMES, TEXT_NAMES, Absent, Table, kind_of, open_table
 from mpad.errors import DataFileError, InputError
 from mpad.files.archives import read_unpacked
 from mpad.files.encoding import decode
@@ -110,6 +110,7 @@ def read_documents(
         CSV, TSV, JSON lines, Parquet or Excel files (also .gz, .xz, .zip), or a folder with a folder per class.
     text : str, optional
         Text column; by default the one with a common name (`text`, `review`, ...). Several such columns are an error.
+        "title + body" joins two columns, or more.
     label : str or sequence of str, optional
         Label column, by default the one with a common name (`label`, `category`, ...). Several columns hold 0 and 1,
         one per label.
@@ -147,7 +148,7 @@ def read_documents(
         raise DataFileError(
             f"{path}: plain text has no labels; expected .csv, .tsv, .jsonl, .parquet or a folder of class folders"
         )
-    table = open_table(path, [text, *as_names(label)])
+    table = open_table(path, [_joined_name(text, remembered), *as_names(label)])
     if not table.names:
         return Documents([], [] if need_labels else None)
     text_at, labels_at = find_columns(table, text, label, need_labels, remembered)
@@ -194,7 +195,7 @@ def read_rows(path: Files, text: str | None = None, remembered: ReadColumns | No
     if len(files) > 1 or files[0].is_dir():
         texts = read_documents(path, text, need_labels=False, remembered=remembered).texts
         return TableRows(["text"], [[one] for one in texts])
-    table = open_table(files[0], [text])
+    table = open_table(files[0], [_joined_name(text, remembered)])
     if not table.names:
         return TableRows(["text"], [])
     text_at = find_text_column(table, text, remembered)
@@ -217,14 +218,16 @@ def choose_columns(
     file = matching_files(path)[0]
     if file.is_dir() or kind_of(file) == ".txt":
         return None
-    table = open_table(file, [text, *as_names(label)], streamed=True)
+    table = open_table(file, [_joined_name(text, remembered), *as_names(label)], streamed=True)
     if not table.names:
         return None
     return _describe_columns(table, *find_columns(table, text, label, need_labels, remembered))
 
 
 def _describe_columns(table: Table, text_at: int, labels_at: Sequence[int]) -> ReadColumns:
-    unused = (name for at, name in enumerate(table.names) if at not in (text_at, *labels_at))
+    text = table.names[text_at]
+    joined = text.split(JOIN) if text_at == len(table.names) - 1 else []
+    unused = (name for at, name in enumerate(table.names) if at not in (text_at, *labels_at) and name not in joined)
     return ReadColumns(table.names[text_at], tuple(table.names[at] for at in labels_at), tuple(unused))
 
 
@@ -251,6 +254,13 @@ def matching_files(path: Files) -> list[Path]:
 
 
 # ── Columns ──
+
+
+def _joined_name(text: str | None, remembered: ReadColumns | None) -> str | None:
+    """Return the name of the text column, or of several that are joined, if it is known before the file is opened."""
+    if text is None and remembered is not None and remembered.text is not None and JOIN in remembered.text:
+        return remembered.text
+    return text
 
 
 def as_names(label: str | Sequence[str] | None) -> list[str]:

@@ -10,7 +10,7 @@ import io
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -65,12 +65,36 @@ class Table:
     types: Mapping[str, str] = field(default_factory=dict)  # type of each column, if the file has them
 
 
+JOIN = " + "  # between the names of columns that are read as one, such as "title + body"
+
+
 def open_table(path: Path, wanted: Sequence[str | None], streamed: bool = False) -> Table:
     """Open a file; `wanted` are the columns that the user named, None for those that are guessed.
 
-    With `streamed`, memory does not grow with the file if its format can be read line by line; errors further down are
+    A name such as "title + body" that no column has stands for these columns, joined: it becomes the last column. With
+    `streamed`, memory does not grow with the file if its format can be read line by line; errors further down are
     then raised when their row is reached.
     """
+    table = _open(path, [part for name in wanted if name is not None for part in name.split(JOIN)], streamed)
+    for name in wanted:
+        parts = [] if name is None or name in table.names else name.split(JOIN)
+        if name is not None and len(parts) > 1 and all(table.names.count(part) == 1 for part in parts):
+            table = _with_joined(table, name, [table.names.index(part) for part in parts])
+    return table
+
+
+def _with_joined(table: Table, name: str, places: Sequence[int]) -> Table:
+    """Return the table with a last column that joins others by a line break; an empty or missing cell is left out."""
+
+    def join(row: Sequence[Any]) -> str:
+        cells = (row[at] for at in places if at < len(row))
+        return "\n".join(str(cell) for cell in cells if not isinstance(cell, Absent) and cell not in (None, ""))
+
+    rows = ((number, [*row, join(row)]) for number, row in table.rows)
+    return replace(table, names=[*table.names, name], rows=rows)
+
+
+def _open(path: Path, wanted: Sequence[str], streamed: bool) -> Table:
     kind = kind_of(path)
     if kind == ".parquet":
         return read_parquet(path)
@@ -86,9 +110,8 @@ def open_table(path: Path, wanted: Sequence[str | None], streamed: bool = False)
     if not delimited:
         return _read_json(path, lines)
     header = next(lines, "")
-    named = [name for name in wanted if name is not None]
-    delimiter = "\t" if literal else _guess_delimiter(header, named)
-    return _read_delimited(path, chain([header], lines), delimiter, literal, headless=not named)
+    delimiter = "\t" if literal else _guess_delimiter(header, wanted)
+    return _read_delimited(path, chain([header], lines), delimiter, literal, headless=not wanted)
 
 
 def _read_lines(path: Path, newline: str, streamed: bool) -> Iterator[str]:

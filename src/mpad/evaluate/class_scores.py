@@ -132,6 +132,31 @@ class ClassScores:
         """Return values of the known classes, None for missing ones and for the unknown classes."""
         return [None if np.isnan(value) else value for value in values.tolist()] + [None] * len(self.unknown)
 
+    def mistakes(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> tuple[list[str], list[list[Any]]]:
+        """Return column names and a row per mistake, the most confident first.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The documents.
+        ids : sequence of str, optional
+            Their names, by default their numbers from 1.
+
+        Returns
+        -------
+        columns : list of str
+        rows : list of list
+
+        """
+        rows = np.flatnonzero(~self.right)
+        if self.confidence is not None:
+            rows = rows[np.argsort(-self.confidence[rows], kind="stable")]
+        sure = [None] * len(texts) if self.confidence is None else self.confidence.round(4).tolist()
+        names = [str(k + 1) for k in range(len(texts))] if ids is None else ids
+        return ["id", "text", "label", "predicted", "probability"], [
+            [names[k], texts[k], self.truth[k], self.predicted[k], sure[k]] for k in rows.tolist()
+        ]
+
     def lines(self) -> list[str]:
         """Describe accuracy, macro-F1, the share of the most frequent class, ranking and calibration."""
         accuracy, calibration, (name, share) = self.accuracy, self.calibration(), self.majority

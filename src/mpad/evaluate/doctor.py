@@ -17,9 +17,9 @@ from mpad.errors import InputError
 from mpad.estimator.held_out_scores import Share, wilson
 from mpad.evaluate.html import html_page, html_table, number_cell, text_cell
 from mpad.evaluate.label_errors import LabelErrors, default_classifier, rank_label_errors
-from mpad.evaluate.neighbors import Neighborhoods, name_topics, near_duplicates, text_vectors
+from mpad.evaluate.neighbors import Neighborhoods, near_duplicates, text_vectors
 from mpad.evaluate.out_of_fold import FOLDS, OutOfFold, predict_out_of_fold
-from mpad.evaluate.slices import Slice, score_slices
+from mpad.evaluate.slices import Slice, automatic_columns, score_slices
 
 STEPS = FOLDS + 1  # of progress
 _MERGED = 0.3  # share of the documents of two classes that are confused with the other one: they may be one class
@@ -157,7 +157,7 @@ def examine(
     predictions = predict_out_of_fold(chosen, texts, known, known.encode(y), folds, done)
     vectors = text_vectors(texts)
     neighborhoods = Neighborhoods.of(vectors)
-    own = {"class": y.tolist(), "words": [len(text.split()) for text in texts], "topic": name_topics(texts, vectors)}
+    own = automatic_columns(texts, y.tolist(), vectors)
     duplicates = near_duplicates(texts, neighborhoods)
     diagnosis = Diagnosis(
         findings,

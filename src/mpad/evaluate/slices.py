@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpad.estimator.held_out_scores import Share, wilson
+from mpad.evaluate.neighbors import Vectors, name_topics, text_vectors
 
 _FEW = 20  # documents; smaller slices are not judged
 _MOST_VALUES = 30  # of a column; with more it is cut into quarters, or left out if it is not numeric
@@ -51,6 +52,14 @@ def score_slices(right: NDArray[np.bool_], columns: Mapping[str, Sequence[Any]])
             slices.append(Slice(name, value, len(members), wilson(int(members.sum()), len(members))))
     overall = float(right.mean()) if len(right) else 0.0
     return sorted(slices, key=lambda one: one.documents * (one.accuracy.value - overall))
+
+
+def automatic_columns(
+    texts: Sequence[str], labels: Sequence[Any], vectors: Vectors | None = None
+) -> dict[str, list[Any]]:
+    """Return columns that every set of labeled documents has: class, number of words, and topic."""
+    topics = name_topics(texts, text_vectors(texts) if vectors is None else vectors)
+    return {"class": list(labels), "words": [len(text.split()) for text in texts], "topic": topics}
 
 
 def bins(values: Sequence[Any]) -> list[str] | None:
