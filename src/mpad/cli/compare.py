@@ -22,6 +22,7 @@ from mpad.cli.inputs import (
 from mpad.cli.options import Parameters, expand_parameters
 from mpad.cli.output import Format, FormatOption, OutFile, check_new, check_out, show_rows
 from mpad.cli.progress import progress_bar
+from mpad.errors import InputError
 from mpad.extras import require
 from mpad.registry import find
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 def run(
     data: Data,
     models: Annotated[
-        str, Option(help="Comma-separated names; the others are compared with the first.")
+        str, Option(help="Comma-separated names, or folders of saved models; the others are compared with the first.")
     ] = "mpad,tfidf-svm",
     text: TextColumn = None,
     label: LabelColumns = None,
@@ -60,13 +61,23 @@ def run(
 
     Example: `mpad compare tickets.csv --label tags --separator ';' --models mpad,tfidf-svm,linear-stack`
 
-    p comes from a paired t-test over folds against the first model, corrected for training documents shared by folds.
+    Example: `mpad compare test.csv --models old-model,new-model`
+
+    Saved models are not trained: they predict DATA, which none of them should have been trained on. Their difference
+    has a 95 % interval by the paired bootstrap, and p by the exact McNemar test.
+
+    Otherwise p comes from a paired t-test over folds against the first model, corrected for training documents shared
+    by folds.
     """
     names = [name.strip() for name in models.split(",") if name.strip()]
-    for name in names:
-        find(name)  # before reading the data
+    folders = [name for name in names if (Path(name) / "config.json").exists()]
     check_out(out, force)
     check_new(plot, force)
+    if folders:
+        _compare_saved(names, folders, data, Reader.of(text, label, separator, Path(folders[0])), plot, form, out)
+        return
+    for name in names:
+        find(name)  # before reading the data
     texts, labels = Reader.of(text, label, separator).labeled(data, "train")
     from mpad.evaluate.comparison import check_many_labels, compare, plot_scores
     from mpad.paper import zoo
@@ -95,6 +106,35 @@ def run(
     if plot is not None:
         plot_scores(result, plot)
         typer.echo(f"wrote {plot}", err=True)
+
+
+def _compare_saved(
+    names: list[str], folders: list[str], data: str, reader: Reader, plot: Path | None, form: Format, out: Path | None
+) -> None:
+    """Print the scores of saved models on the same documents."""
+    others = [name for name in names if name not in folders]
+    if others:
+        raise InputError(f"saved models are compared with saved models; '{others[0]}' is none (mpad fit --model)")
+    if plot is not None or len(set(folders)) < 2:
+        raise InputError("saved models: name at least two different folders, and leave out --plot")
+    texts, labels = reader.labeled(data, "test")
+    from mpad.evaluate.paired import compare_saved
+    from mpad.paper import zoo
+
+    rows = [
+        [
+            one.name,
+            *one.accuracy,
+            one.macro_f1,
+            *(("", "", "") if one.difference is None else one.difference),
+            one.better,
+            one.worse,
+            "" if one.p_value is None else one.p_value,
+        ]
+        for one in compare_saved({name: zoo.load(Path(name), "cpu") for name in names}, texts, labels)
+    ]
+    columns = ["model", "accuracy", "low 95%", "high 95%", "macro-F1", "difference", "low", "high"]
+    show_rows([*columns, "only it right", "only first right", "p"], rows, form, out)
 
 
 def _row(scores: "Scores", multilabel: bool, exact: bool) -> list[Any]:
