@@ -162,6 +162,15 @@ class Reader:
             show_columns(data, ReadColumns(documents.columns.text))
         return documents.texts
 
+    def unlabeled_documents(self, data: str) -> Documents:
+        """Read texts, with their ids if the table has some; labels are ignored."""
+        if data == "-" or is_dataset_name(data):
+            return Documents(self.texts(data))
+        documents = read_documents(data, self.text, need_labels=False, remembered=self.remembered)
+        if documents.columns is not None:
+            show_columns(data, ReadColumns(documents.columns.text))
+        return documents
+
     def unlabeled(self, data: str, classes: set[str]) -> Any:
         """Read texts without labels; with them, if the table has columns named as the classes, the probabilities."""
         table = self.rows(data)

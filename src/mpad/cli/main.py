@@ -15,8 +15,8 @@ from mpad.errors import DataWarning, MPADError
 from mpad.text.printable import printable
 
 _COMMANDS = (
-    "demo doctor fit tune pretrain predict evaluate thresholds report explain embed info export compare reproduce "
-    "serve data"
+    "demo doctor label fit tune pretrain predict evaluate thresholds report explain embed info export compare "
+    "reproduce serve data"
 ).split()
 
 

@@ -238,7 +238,7 @@ def make_app(
 
     app = FastAPI(title="mpad", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.router.redirect_slashes = False  # /predict/ is a 404 with a message, not a redirect
-    app.add_exception_handler(HTTPException, _report_unknown_route)
+    app.add_exception_handler(HTTPException, report_unknown_route)
     _add_routes(app, api)
     known = {route.path for route in app.routes if isinstance(route, Route)}
     free = {*_FILES, "/healthz", "/readyz", "/docs", "/openapi.json"}  # a browser's first requests carry no key
@@ -264,9 +264,9 @@ def _add_routes(app: FastAPI, api: Api) -> None:
     static = files("mpad.server") / "static"
     for path, name in _FILES.items():
         content = (static / name).read_bytes()
-        app.get(path, include_in_schema=False)(_serve_file(content, name.rpartition(".")[2]))
+        app.get(path, include_in_schema=False)(serve_file(content, name.rpartition(".")[2]))
     page = (static / "docs.html").read_text("utf-8").replace("{operations}", _describe(app.openapi()))
-    app.get("/docs", include_in_schema=False)(_serve_file(page.encode(), "html"))
+    app.get("/docs", include_in_schema=False)(serve_file(page.encode(), "html"))
 
 
 async def _repeat(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -275,7 +275,8 @@ async def _repeat(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(seconds)
 
 
-async def _report_unknown_route(request: Request, error: Exception) -> Response:
+async def report_unknown_route(request: Request, error: Exception) -> Response:
+    """Describe a request to an unknown path or by an unknown method."""
     assert isinstance(error, HTTPException)
     reasons = {404: "there is nothing at this path", 405: "this path takes another method"}
     detail = f"{reasons.get(error.status_code, 'no')}: /docs lists what there is"
@@ -345,7 +346,9 @@ def _json_response(content: Any) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _serve_file(content: bytes, suffix: str) -> Callable[[], Any]:
+def serve_file(content: bytes, suffix: str) -> Callable[[], Any]:
+    """Return an endpoint that serves a file."""
+
     async def serve() -> Response:
         return Response(content, media_type=_MEDIA_TYPES[suffix], headers={"cache-control": "no-cache"})
 
