@@ -30,7 +30,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOT_RUN = (
     "git clone", "cd ", "python3 -m venv", "pip install", "make ", "export ", "mpad serve", "mpad data import",
     "mpad data check mpqa", "mpad reproduce table", "mpad fit train.csv --add", "curl ",
-    "mpad fit train.csv --encoder", "mpad pretrain ", "docker ", "systemctl ",
+    "mpad fit train.csv --encoder", "mpad pretrain ", "mpad label ", "docker ", "systemctl ",
     "mpad predict my-model 'in", "mpad tune reviews.csv", "sudo ",
     "torchrun ", "accelerate ", "kill ", "spark-submit ", "ray ", "promtool ",
 )  # fmt: skip
