@@ -5,11 +5,14 @@ import re
 import signal
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from tests.server.conftest import ask, client_of, running, until, workers_of
 
+ROOT = Path(__file__).parents[2]
 SECRET = "xyzzy"
 
 
@@ -45,6 +48,31 @@ def test_requests_words_and_labels_are_counted(client, fitted_flat):
     for label in ("fruit", "tool"):
         assert (value(text, "mpad_labels_total", model="flat", label=label) or 0) == 3 * predicted.count(label)
     assert value(text, "mpad_memory_bytes", kind="rss") > value(text, "mpad_memory_bytes", kind="pss") > 1e7
+
+
+def test_drift_is_compared_with_reference_documents(models, fitted_flat, fruit_corpus):
+    texts = fruit_corpus[0][:40]
+    with client_of(models, reference=texts) as client:
+        client.post("/predict", json={"texts": ["zzkq blorp", "an apple"]})
+        text = client.get("/metrics").text
+    predicted = fitted_flat.predict(texts).tolist()
+    for label in ("fruit", "tool"):
+        share = value(text, "mpad_reference_label_share", model="flat", label=label)
+        assert share == pytest.approx(predicted.count(label) / 40)
+    mean = fitted_flat.predict_proba(texts).max(1).mean()
+    assert value(text, "mpad_reference_confidence", model="flat") == pytest.approx(mean, abs=1e-6)
+    assert value(text, "mpad_reference_unknown_share", model="flat") < 0.2
+    assert value(text, "mpad_confidence_count", model="flat") == 2
+    assert value(text, "mpad_reference_confidence", model="svm") is None, "it has no probabilities"
+
+
+def test_the_alerts_use_metrics_that_there_are(models):
+    rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())["groups"][0]["rules"]
+    with client_of(models, reference=["an apple"]) as served:
+        served.post("/predict", json={"texts": ["an apple"]})
+        names = {name for name, *_ in samples(served.get("/metrics").text)}
+    used = {name for rule in rules for name in re.findall(r"mpad_\w+", rule["expr"])}
+    assert len(rules) == 3 and used <= names, used - names
 
 
 def test_no_text_of_a_user_stands_in_a_metric(client):

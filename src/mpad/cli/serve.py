@@ -13,6 +13,8 @@ from typer import Argument, Option
 from mpad.cli.inputs import OwnTokenizer, Reader
 from mpad.files.encoding import decode
 
+_MOST_REFERENCE = 2_000  # documents
+
 
 def run(
     models: Annotated[list[str], Argument(help="Folders of models, or NAME=FOLDER; the first is the default.")],
@@ -51,6 +53,10 @@ def run(
         Path | None,
         Option(help="Labeled documents to offer in the web app, three per class; by default those in the model."),
     ] = None,
+    against: Annotated[
+        str | None,
+        Option(help="Documents, such as those trained on, whose labels, unknown words and confidence become metrics."),
+    ] = None,
     tokenizer: OwnTokenizer = None,
     quiet: Annotated[bool, Option("--quiet", help="Do not log requests.")] = False,
 ) -> None:
@@ -59,6 +65,8 @@ def run(
     Example: `mpad serve my-model`
 
     Example: `mpad serve good=my-model other=their-model --port 9000 --api-key-file key.txt`
+
+    Example: `mpad serve my-model --against train.csv`
 
     Example: `curl -s localhost:8000/predict -H 'content-type: application/json' -d '{"texts": ["a moving film"]}'`
 
@@ -94,9 +102,15 @@ def run(
         closing.enter_context(one)
     with closing:
         example_pairs = [] if examples is None else Reader().documents(str(examples), "train").examples()
+        reference = [] if against is None else _sample(Reader().texts(against))
         options = limits, key, origin or (), _allowed_hosts(host, allow_host), quiet, stop_within, workers, reload_every
-        settings = Settings(models, tokenizer, example_pairs, *options)
+        settings = Settings(models, tokenizer, example_pairs, reference, *options)
         serve(settings, sockets, lambda: _announce(named_folders(models), sockets))
+
+
+def _sample(texts: list[str]) -> list[str]:
+    """Return reference documents at even distances: enough for shares that are right to a point or two."""
+    return texts[:: max(1, len(texts) // _MOST_REFERENCE)]
 
 
 def _announce(names: Iterable[str], sockets: list[socket]) -> None:

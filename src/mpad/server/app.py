@@ -104,6 +104,8 @@ class Api:
         self.batchers = {name: Batcher(model, waiting, self.metrics) for name, model in models.items()}
         for model in models.values():
             self.metrics.set_model(model, loaded=True)
+            if settings.reference:
+                self.metrics.set_reference(model, settings.reference)
         # Two executors, so that a click on the page never waits for a long explanation.
         self._explaining, self._what_if = SerialExecutor("explain"), SerialExecutor("what-if")
 

@@ -5,7 +5,7 @@ Labels are known paths, statuses, models and classes: a bounded number, and neve
 
 import collections
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 CONNECTION = "(connection)"  # endpoint label of a request refused before its path was read
 _SECONDS = 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 _DOCUMENTS = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000
+_CONFIDENCE = 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0
 _MODEL_INFO = "mpad_model_info"
 disable_created_metrics()  # type: ignore[no-untyped-call] # one extra line per series, which no dashboard shows
 
@@ -54,6 +55,19 @@ class Metrics:
         self._words = Counter("mpad_words", "Words in predicted documents.", ["model"], **named)
         self._unknown = Counter("mpad_unknown_words", "Words that are not in the vocabulary.", ["model"], **named)
         self._labels = Counter("mpad_labels", "Predicted labels.", ["model", "label"], **named)
+        self._confidence = Histogram(
+            "mpad_confidence", "Probability of the most probable class.", ["model"], buckets=_CONFIDENCE, **named
+        )
+        fixed: dict[str, Any] = {"registry": registry, "multiprocess_mode": "max"}
+        self._expected_labels = Gauge(
+            "mpad_reference_label_share", "Share of a label in the reference documents.", ["model", "label"], **fixed
+        )
+        self._expected_unknown = Gauge(
+            "mpad_reference_unknown_share", "Share of unknown words in the reference documents.", ["model"], **fixed
+        )
+        self._expected_confidence = Gauge(
+            "mpad_reference_confidence", "Mean confidence in the reference documents.", ["model"], **fixed
+        )
         labels = ["model", "kind", "version", "digest"]
         self._models = Gauge(_MODEL_INFO, "Workers that serve this model folder.", labels, **live)
         self._memory = Gauge("mpad_memory_bytes", "Memory; 'pss' divides shared pages.", ["kind"], **live)
@@ -72,6 +86,21 @@ class Metrics:
         self._unknown.labels(model).inc(unknown)
         for label, times in collections.Counter(chain.from_iterable(predictions.labels)).items():
             self._labels.labels(model, label).inc(times)
+        if predictions.probabilities is not None:
+            for confidence in predictions.probabilities.max(axis=1).tolist():
+                self._confidence.labels(model).observe(confidence)
+
+    def set_reference(self, model: LoadedModel, texts: Sequence[str]) -> None:
+        """Record what a model predicts for reference documents, to compare traffic with."""
+        predictions = model.predict(texts)
+        counts = collections.Counter(chain.from_iterable(predictions.labels))
+        for label in model.classes:
+            self._expected_labels.labels(model.name, label).set(counts[label] / len(texts))
+        if predictions.words is not None:
+            words, unknown = predictions.words.sum(axis=0).tolist()
+            self._expected_unknown.labels(model.name).set(unknown / max(words, 1))
+        if predictions.probabilities is not None:
+            self._expected_confidence.labels(model.name).set(float(predictions.probabilities.max(axis=1).mean()))
 
     def set_model(self, model: LoadedModel, loaded: bool) -> None:
         """Record that this process serves a model, or no longer does."""

@@ -33,6 +33,7 @@ class Settings:
     models: Sequence[str] = ()  # NAME=FOLDER, or FOLDER
     tokenizer: str | None = None
     examples: Sequence[tuple[str, str]] = ()  # pairs of label and text
+    reference: Sequence[str] = ()  # documents that traffic is compared with, in the metrics
     limits: Limits = Limits()
     key: str | None = None
     origins: Sequence[str] = ()
