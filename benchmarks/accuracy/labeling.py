@@ -1,9 +1,9 @@
 """`python -m benchmarks.accuracy.labeling [DATASET …]`: labeling what helps most, against labeling at random.
 
 A pool of 2,000 training documents without labels; labels are taken in batches as `mpad label` takes them, chosen by
-`choose_next` or at random, and the model of `mpad label` is fitted after each. Accuracy is that on 1,000 other documents
-of the training part. The goal is 90 % of the accuracy of the model with all labels of the pool: how many labels does
-each way need? Several seeds (pool, and random order). Writes labeling.json and docs/labeling.png.
+`choose_next` or at random, and the model of `mpad label` is fitted after each. Accuracy is that on 1,000 other
+documents of the training part. The goal is 90 % of the accuracy of the model with all labels of the pool: how many
+labels does each way need? Several seeds (pool, and random order). Writes labeling.json and docs/labeling.png.
 """
 
 import json
