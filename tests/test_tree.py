@@ -14,8 +14,8 @@ MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 # In the order of the data flow: a module imports its own package and the ones before it.
 ORDER = """
 _version errors extras registry native config files text data graph linear storage inference runtime sequence
-dropout network model kernels ensemble training encoder environment export explain estimator evaluate paper scale
-server cli __main__
+dropout network model kernels ensemble training encoder environment export explain estimator evaluate labeling paper
+scale server cli __main__
 """.split()
 
 

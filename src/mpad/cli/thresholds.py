@@ -56,7 +56,7 @@ def run(
     reader = Reader.of(text, one_column(label, "--label"), None, model)
     texts, labels = reader.labeled(data, "test")
     from mpad.estimator.classifier import TextClassifier
-    from mpad.evaluate.decisions import read_costs
+    from mpad.estimator.decisions import read_costs
     from mpad.files.encoding import decode
     from mpad.paper import zoo
 

@@ -100,7 +100,7 @@ from mpad.training.stream import StreamOptions
 from mpad.training.task import Examples, Task, hold_out, make_examples
 
 if TYPE_CHECKING:
-    from mpad.evaluate.decisions import Decisions
+    from mpad.estimator.decisions import Decisions
     from mpad.explain import Counterfactual
 
 Rows = NDArray[np.int64]
@@ -478,7 +478,7 @@ class TextClassifier(_Estimator, ABC):
         >>> model.choose_thresholds(texts, labels, precision=0.95).coverage         # doctest: +SKIP
 
         """
-        from mpad.evaluate.decisions import choose_decisions  # here: most never need it
+        from mpad.estimator.decisions import choose_decisions  # here: most never need it
 
         check_is_fitted(self)
         texts, y = as_examples(X, y)

@@ -15,9 +15,9 @@ from sklearn.metrics import (
 )
 
 from mpad.errors import InputError
+from mpad.estimator.decisions import UNDECIDED
 from mpad.estimator.held_out_scores import Share, wilson
 from mpad.evaluate.calibration import Calibration
-from mpad.evaluate.decisions import UNDECIDED
 from mpad.evaluate.label_scores import LabelScores, score_labels
 
 Chunks = Iterable[tuple[Sequence[str], Sequence[Any]]]  # texts and labels

@@ -9,8 +9,8 @@ import pytest
 from mpad import MPADClassifier
 from mpad.data.labels import Labels
 from mpad.errors import DataWarning, InputError
+from mpad.estimator.decisions import UNDECIDED, choose_decisions, read_costs
 from mpad.evaluate import evaluate
-from mpad.evaluate.decisions import UNDECIDED, choose_decisions, read_costs
 
 
 @pytest.fixture
