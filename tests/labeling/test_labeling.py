@@ -39,19 +39,25 @@ def documents(n=60):
 # ── The choice ──
 
 
-def test_the_first_documents_differ_from_each_other():
-    vectors = np.repeat(np.eye(4, dtype=np.float32), 5, axis=0)
-    chosen = choose_next(vectors, np.zeros(0, np.int64), np.arange(20), 4)
-    assert sorted(row // 5 for row in chosen) == [0, 1, 2, 3]
+def test_the_first_documents_are_typical_and_differ_from_each_other():
+    generator = np.random.default_rng(0)
+    vectors = np.repeat(np.eye(4, dtype=np.float32), [9, 7, 5, 3], axis=0) + generator.normal(0, 0.02, (24, 4))
+    kinds = np.repeat(np.arange(4), [9, 7, 5, 3])
+    chosen = choose_next(vectors.astype(np.float32), np.zeros(0, np.int64), np.arange(24), 4)
+    assert kinds[chosen].tolist() == [0, 1, 2, 3], "one of each group, the largest group first"
+    more = choose_next(vectors.astype(np.float32), np.array(chosen[:1]), np.setdiff1d(np.arange(24), chosen[:1]), 3)
+    assert 0 not in kinds[more], "the group that has a label already comes last"
 
 
 def test_uncertain_documents_come_first_unless_they_are_alike():
-    vectors = np.eye(6, dtype=np.float32)
-    vectors[1] = vectors[0]
-    p = np.array([[0.5, 0.5], [0.5, 0.5], [0.6, 0.4], [0.99, 0.01], [0.95, 0.05], [0.9, 0.1]])
-    chosen = choose_next(vectors, np.array([5]), np.arange(5), 3, p)
-    assert chosen[0] in (0, 1) and chosen[1] == 2 and not {0, 1} <= set(chosen)
-    assert choose_next(vectors, np.arange(6), np.zeros(0, np.int64), 3, p) == []
+    vectors = np.repeat(np.eye(3, dtype=np.float32), 20, axis=0)
+    p = np.full((60, 2), [0.99, 0.01])
+    p[[0, 1, 2, 25, 26]] = [0.5, 0.5]  # of two kinds, which are alike among themselves
+    free = np.arange(60)
+    chosen = choose_next(vectors, np.zeros(0, np.int64), free, 2, p)
+    assert [row // 20 for row in chosen] == [0, 1] and p[chosen].max() == 0.5
+    assert choose_next(vectors, free, free[:0], 3, p) == []
+    assert choose_next(vectors, free[3:], free[:3], 3, p) == [0, 1, 2]
 
 
 def test_a_curve_is_flat_when_fifty_labels_bring_less_than_a_point():

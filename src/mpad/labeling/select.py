@@ -1,11 +1,13 @@
-"""Choose the documents to label next: uncertain ones that differ from each other and from those with labels."""
+"""Choose the documents to label next: typical ones at first, then uncertain ones that differ from each other."""
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 
 Rows = NDArray[np.int64]
 Vectors = NDArray[np.float32]
-_MOST_UNCERTAIN = 20  # candidates per document to choose
+_MOST_UNCERTAIN = 10  # candidates per document to choose
+_MOST_GROUPED = 5_000  # documents that are grouped when nothing is known yet
 
 
 def choose_next(
@@ -22,7 +24,7 @@ def choose_next(
     n : int
         Number of documents to choose.
     probabilities : ndarray of shape (n_documents, n_classes), optional
-        Those of the model so far. Without them documents are chosen by their differences only.
+        Those of the model so far.
 
     Returns
     -------
@@ -30,32 +32,41 @@ def choose_next(
 
     Notes
     -----
-    A document's uncertainty is one minus the lead of its most probable class over the second. Among the most uncertain
-    documents, each next one has the largest product of its uncertainty and its distance (one minus the cosine) from the
-    nearest document that has a label or has just been chosen.
+    Without a model, documents are grouped by k-means into as many groups as there are documents with labels and to
+    choose; the most central documents of the largest groups without labels are chosen (Hacohen et al., 2022). With a
+    model, the most uncertain documents (smallest lead of the first class over the second) are grouped, and the most
+    central one of each group is chosen: uncertain documents that differ from each other.
 
     """
-    if not len(free):
-        return []
+    if len(free) <= n:
+        return [int(row) for row in free]
     if probabilities is None:
-        uncertainty = np.ones(len(free))
-    else:
-        ordered = np.sort(probabilities[free], axis=1)
-        uncertainty = 1 - (ordered[:, -1] - ordered[:, -2] if ordered.shape[1] > 1 else ordered[:, -1])
-        most = np.argsort(-uncertainty, kind="stable")[: n * _MOST_UNCERTAIN]
-        free, uncertainty = free[most], uncertainty[most]
-    own = vectors[free]
-    # Far from all others at first, where nothing has a label: then the first document is the most typical one.
-    nearest = (own @ vectors[labeled].T).max(1) if len(labeled) else np.full(len(free), -1.0)
-    chosen: list[int] = []
-    score = uncertainty * (1 - nearest)
-    if not len(labeled) and probabilities is None:
-        score = own @ own.mean(0)
-    taken = np.zeros(len(free), bool)
-    while len(chosen) < min(n, len(free)):
-        best = int(np.where(taken, -np.inf, score).argmax())
-        taken[best] = True
-        chosen.append(int(free[best]))
-        nearest = np.maximum(nearest, own @ own[best])
-        score = uncertainty * (1 - nearest)
-    return chosen
+        return _typical(vectors, labeled, free, n)
+    ordered = np.sort(probabilities[free], axis=1)
+    lead = ordered[:, -1] - ordered[:, -2] if ordered.shape[1] > 1 else ordered[:, -1]
+    candidates = free[np.argsort(lead, kind="stable")[: n * _MOST_UNCERTAIN]]
+    groups = _group(vectors[candidates], n)
+    places = [_most_central(vectors[candidates], np.flatnonzero(groups == group)) for group in np.unique(groups)]
+    return [int(candidates[place]) for place in sorted(places)]  # the most uncertain first
+
+
+def _typical(vectors: Vectors, labeled: Rows, free: Rows, n: int) -> list[int]:
+    some = free if len(free) <= _MOST_GROUPED else np.random.default_rng(0).permutation(free)[:_MOST_GROUPED]
+    rows = np.concatenate([labeled, np.sort(some)])
+    groups = _group(vectors[rows], min(len(labeled) + n, len(rows)))
+    known = set(groups[: len(labeled)].tolist())
+    sizes = np.bincount(groups)
+    order = [group for group in np.argsort(-sizes, kind="stable").tolist() if group not in known and sizes[group]]
+    return [int(rows[_most_central(vectors[rows], np.flatnonzero(groups == group))]) for group in order[:n]]
+
+
+def _group(vectors: Vectors, k: int) -> Rows:
+    """Return the group of each vector; fewer than `k` groups if fewer vectors differ."""
+    k = min(k, len(np.unique(vectors, axis=0)))
+    return np.asarray(KMeans(k, n_init=1, random_state=0).fit_predict(vectors), np.int64)
+
+
+def _most_central(vectors: Vectors, members: Rows) -> int:
+    """Return the member of a group that is nearest to its mean."""
+    own = vectors[members]
+    return int(members[(own @ own.mean(0)).argmax()])

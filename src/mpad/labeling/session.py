@@ -183,11 +183,11 @@ class LabelingSession:
             self._changed.wait_for(lambda: self._closed or not (self._fitting or self._is_due()), seconds)
 
     def close(self) -> None:
-        """Stop learning; a fit that has begun is abandoned."""
+        """Stop learning, after a fit that has begun; the labels are on disk already."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._thread.join(timeout=0.1)
+        self._thread.join()
         self._journal.close()
 
     # ── Learning ──

@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, hstack
 from scipy.special import log_softmax, softmax
 
+from mpad.config import FEW_LABELS
 from mpad.data.labels import rightness
 from mpad.linear.features import Doubles, Rows
 from mpad.linear.fit import (
@@ -45,7 +46,7 @@ from mpad.linear.potentials import Potentials
 
 _SHARES = (0.5, 1.0, 2.0, 4.0)  # scale of TF-IDF next to outputs of length one
 _PRIOR = 5.0  # nats by which a share of twice or half the usual one must be better, on all documents together
-_STRENGTH = 30.0  # C of the regression
+_STRENGTH, _MANY_STRENGTH = 30.0, 3_000.0  # C of the regression; with many labels, C times their number
 _FEWEST = 10  # documents; from fewer nothing is concluded
 _MOST_FOLDS, _MANY = 5, 1_000  # folds; with more documents one of them decides
 DESCRIPTION_WEIGHT = 4.0  # of a description in the loss, where a document has 1
@@ -197,7 +198,8 @@ def _fit(examples: Examples, inputs: _Inputs, rows: Rows, soft: "_Soft | None" =
     rows = np.concatenate([rows, inputs.described])
     targets, weights = examples.targets[rows], examples.weights[rows]
     if soft is None:
-        return fit_regression(inputs.x[rows], targets, weights, examples.n_classes, _STRENGTH)
+        strength = _STRENGTH if len(rows) < FEW_LABELS else _MANY_STRENGTH / len(rows)
+        return fit_regression(inputs.x[rows], targets, weights, examples.n_classes, strength)
     probabilities = np.concatenate([np.eye(examples.n_classes)[targets], soft.labels(rows)])
     rows = np.concatenate([rows, soft.documents])
     weights = np.concatenate([weights, np.full(len(soft.documents), weights.mean())])
