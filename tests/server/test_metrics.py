@@ -62,7 +62,9 @@ def test_drift_is_compared_with_reference_documents(models, fitted_flat, fruit_c
     mean = fitted_flat.predict_proba(texts).max(1).mean()
     assert value(text, "mpad_reference_confidence", model="flat") == pytest.approx(mean, abs=1e-6)
     assert value(text, "mpad_reference_unknown_share", model="flat") < 0.2
-    assert value(text, "mpad_confidence_count", model="flat") == 2
+    assert value(text, "mpad_batch_documents_sum", model="flat") == 2
+    total = fitted_flat.predict_proba(["zzkq blorp", "an apple"]).max(1).sum()
+    assert value(text, "mpad_confidence_total", model="flat") == pytest.approx(total, abs=1e-5)
     assert value(text, "mpad_reference_confidence", model="svm") is None, "it has no probabilities"
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from mpad.cli.inputs import Data, Force, LabelColumn, Reader, Separator, TextColumn, one_column, text_column
+from mpad.cli.inputs import Data, Force, LabelColumn, Reader, TextColumn, one_column, text_column
 from mpad.cli.output import Format, FormatOption, check_new, check_out, print_rows, show_rows, write_output
 from mpad.cli.progress import progress_bar
 
@@ -15,7 +15,6 @@ def run(
     data: Data,
     text: TextColumn = None,
     label: LabelColumn = None,
-    separator: Separator = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Write a report to this file (.html).")] = None,
     corrections: Annotated[
         Path | None,
@@ -45,12 +44,12 @@ def run(
     """
     check_new(out, force, (".html", ".htm"))
     check_out(corrections, force)
-    reader = Reader(text_column(text), one_column(label, "--label"), separator)
+    reader = Reader(text_column(text), one_column(label, "--label"))
     documents = reader.documents(data, "train", slices or [])
-    from mpad.evaluate.doctor import STEPS, examine, to_html
+    from mpad.evaluate.doctor import examine, to_html
 
     texts, labels = documents.texts, documents.labels or []
-    with progress_bar("examining", STEPS - 3 + folds) as done:
+    with progress_bar("examining", folds + 1) as done:
         diagnosis = examine(texts, labels, columns=documents.further, folds=folds, done=done)
     names, rows = diagnosis.table()
     print_rows(names, rows, form)

@@ -153,19 +153,14 @@ class Reader:
 
     def texts(self, data: str) -> list[str]:
         """Read texts without labels; "-" is standard input, one document per line."""
-        if data == "-":
-            return split_lines(decode("standard input", sys.stdin.buffer.read()))
-        if is_dataset_name(data):
-            return _load_part(data, "test").texts
-        documents = read_documents(data, self.text, need_labels=False, remembered=self.remembered)
-        if documents.columns is not None:
-            show_columns(data, ReadColumns(documents.columns.text))
-        return documents.texts
+        return self.unlabeled_documents(data).texts
 
     def unlabeled_documents(self, data: str) -> Documents:
         """Read texts, with their ids if the table has some; labels are ignored."""
-        if data == "-" or is_dataset_name(data):
-            return Documents(self.texts(data))
+        if data == "-":
+            return Documents(split_lines(decode("standard input", sys.stdin.buffer.read())))
+        if is_dataset_name(data):
+            return Documents(_load_part(data, "test").texts)
         documents = read_documents(data, self.text, need_labels=False, remembered=self.remembered)
         if documents.columns is not None:
             show_columns(data, ReadColumns(documents.columns.text))

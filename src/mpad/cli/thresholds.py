@@ -62,7 +62,7 @@ def run(
 
     classifier = zoo.load(model, "cpu", tokenizer)
     if not isinstance(classifier, TextClassifier):
-        raise InputError(f"{model}: thresholds are for networks; '{classifier.kind}' gives no probabilities to compare")
+        raise InputError(f"{model}: thresholds are stored in networks, not in a '{classifier.kind}'")
     matrix = None
     if costs is not None:
         matrix = read_costs(decode(str(costs), costs.read_bytes()), classifier.classes_.tolist())

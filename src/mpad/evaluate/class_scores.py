@@ -30,10 +30,21 @@ class ClassScores:
     known: list[str]  # classes of the model
     truth: list[str]
     predicted: list[str]
-    confidence: NDArray[np.float64] | None = None  # (documents,) probability of the label, if the model has any
-    unscaled: NDArray[np.float64] | None = None  # confidence before temperature scaling, if a temperature was fitted
-    temperature: float | None = None
-    probabilities: NDArray[np.float64] | None = None  # (documents, known classes)
+    probabilities: NDArray[np.float64] | None = None  # (documents, known classes), if the model has any
+    temperature: float | None = None  # if one was fitted
+
+    @cached_property
+    def confidence(self) -> NDArray[np.float64] | None:
+        """Probability of the most probable class: (documents,)."""
+        return None if self.probabilities is None else np.asarray(self.probabilities.max(1))
+
+    @cached_property
+    def unscaled(self) -> NDArray[np.float64] | None:
+        """Confidence before temperature scaling; None if there was none: (documents,)."""
+        if self.probabilities is None or self.temperature is None:
+            return None
+        raised = self.probabilities**self.temperature  # logits are logarithms of these, up to a constant per document
+        return np.asarray((raised / raised.sum(1, keepdims=True)).max(1))
 
     @property
     def decided(self) -> NDArray[np.bool_]:
@@ -237,7 +248,7 @@ def _score_single_label(model: Any, chunks: Chunks) -> ClassScores:
     fitted = isinstance(temperature, float) and 0 < temperature < float("inf")
     truth: list[str] = []
     predicted: list[str] = []
-    every, confidence, unscaled = [], [], []
+    every = []
     for texts, labels in chunks:
         if any(isinstance(label, list) for label in labels):
             raise InputError("the model gives one label per document, but these have lists of labels")
@@ -248,9 +259,5 @@ def _score_single_label(model: Any, chunks: Chunks) -> ClassScores:
         probabilities = model.predict_proba(texts)
         predicted += [known[column] if column >= 0 else UNDECIDED for column in model.labels_.choose(probabilities)]
         every.append(probabilities)
-        confidence.append(probabilities.max(1))
-        if fitted:  # logits are logarithms of these, up to a constant per document
-            raised = probabilities**temperature
-            unscaled.append((raised / raised.sum(1, keepdims=True)).max(1))
-    joined = [np.concatenate(parts) if parts else None for parts in (confidence, unscaled, every)]
-    return ClassScores(known, truth, predicted, joined[0], joined[1], temperature if fitted else None, joined[2])
+    joined = np.concatenate(every) if every else None
+    return ClassScores(known, truth, predicted, joined, temperature if fitted else None)

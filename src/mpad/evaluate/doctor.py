@@ -6,6 +6,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from mpad.evaluate.neighbors import Neighborhoods, near_duplicates, text_vectors
 from mpad.evaluate.out_of_fold import FOLDS, OutOfFold, predict_out_of_fold
 from mpad.evaluate.slices import Slice, automatic_columns, score_slices
 
-STEPS = FOLDS + 1  # of progress
 _MERGED = 0.3  # share of the documents of two classes that are confused with the other one: they may be one class
 _FEW_WORDS = 8  # shorter texts are too short to tell their language
 _SHOWN = 50  # rows per table of the page
@@ -212,17 +212,16 @@ def to_html(diagnosis: Diagnosis, name: str, ids: Sequence[str] | None = None) -
     def document(row: int) -> list[str]:
         return [text_cell(ids[row] if ids else row + 1), text_cell(_shorten(texts[row], 300))]
 
-    _, columns = diagnosis.errors.table(ids)
+    found = diagnosis.errors.errors
     errors = [
         [
-            text_cell(number),
-            text_cell(old),
-            text_cell(label),
-            number_cell(f"{p:.2f}"),
-            text_cell(words),
-            text_cell(text),
+            *document(one.row),
+            text_cell(one.label),
+            text_cell(one.suggested),
+            number_cell(f"{one.suggested_probability:.2f}"),
+            text_cell(", ".join(one.words)),
         ]
-        for number, text, label, old, p, _, words in ([*row[:1], _shorten(row[1], 300), *row[2:]] for row in columns)
+        for one in found[:_SHOWN]
     ]
     conflicts = [
         [number_cell(str(group + 1)), *document(row), text_cell(classes[targets[row]])]
@@ -251,7 +250,7 @@ def to_html(diagnosis: Diagnosis, name: str, ids: Sequence[str] | None = None) -
         for one in diagnosis.weak_slices
     ]
     parts = [
-        f"<h1>{text_cell(name)[4:-5]}</h1>",
+        f"<h1>{escape(name)}</h1>",
         f"<p class='quiet'>{len(texts):,} documents, {len(classes)} classes. Models that had not seen them predict the "
         f"label of {overall}.</p>",
         "<h2>Summary</h2>",
@@ -266,8 +265,9 @@ def to_html(diagnosis: Diagnosis, name: str, ids: Sequence[str] | None = None) -
             "Labels that are probably wrong",
             "Most suspicious first. Words: those that most support the suggested label. A suspicious label may be "
             "right: review each.",
-            ["document", "label", "suggested", "probability", "words", "text"],
+            ["document", "text", "label", "suggested", "probability", "words"],
             errors,
+            len(found),
         ),
         _section(
             "Near-duplicates with different labels",
@@ -303,8 +303,12 @@ def to_html(diagnosis: Diagnosis, name: str, ids: Sequence[str] | None = None) -
     return html_page(f"{name}: data", parts)
 
 
-def _section(title: str, about: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _section(
+    title: str, about: str, heads: Sequence[str], rows: Sequence[Sequence[str]], total: int | None = None
+) -> str:
+    """Return a table of the first rows; `total` is the number of all, if `rows` are the first ones already."""
     if not rows:
         return f"<h2>{title}</h2><p>None.</p>"
-    more = f" The first {_SHOWN} of {len(rows):,}." if len(rows) > _SHOWN else ""
+    n = len(rows) if total is None else total
+    more = f" The first {_SHOWN} of {n:,}." if n > _SHOWN else ""
     return f"<h2>{title}</h2><p class='quiet'>{about}{more}</p>{html_table(heads, rows[:_SHOWN])}"

@@ -4,6 +4,7 @@ A model is fitted in the background after every batch of labels; the next docume
 it: labels are stored at once, and until a fit ends the documents of the earlier choice are shown.
 """
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from mpad.data.equal_texts import text_groups
 from mpad.data.inputs import as_texts
-from mpad.errors import InputError, MPADError
+from mpad.encoder.encoder import AUTO, load_encoder
+from mpad.errors import InputError
 from mpad.estimator.classifier import MPADClassifier
 from mpad.evaluate.label_errors import default_classifier
-from mpad.evaluate.neighbors import has_encoder, text_vectors
+from mpad.evaluate.neighbors import text_vectors
 from mpad.explain import Explanation
 from mpad.labeling.journal import Journal
 from mpad.labeling.select import choose_next
@@ -75,7 +78,7 @@ class LabelingSession:
         self._place = {text: row for row, text in enumerate(self.texts)}
         known = [] if model is None else [str(name) for name in model.classes_.tolist()]
         self.classes = list(dict.fromkeys([*known, *classes, *journal.labels.values()]))
-        self.vectors = text_vectors(self.texts)
+        self.vectors, self._template = text_vectors(self.texts), default_classifier(self.texts)
         self._descriptions = dict(descriptions or {})
         self.model: MPADClassifier | None = model
         self._probabilities: NDArray[np.float64] | None = None
@@ -90,7 +93,7 @@ class LabelingSession:
         self._changed = Condition()
         if model is not None:
             self._set_predictions(known, model.predict_proba(self.texts))
-        elif len(classes) > 1 and has_encoder(self.texts):
+        elif len(classes) > 1 and self._template.max_epochs == 0:  # the encoder knows these texts
             self._set_predictions(list(classes), self._by_names(list(classes)))
         self._thread = Thread(target=self._learn, name="label-fit", daemon=True)
         self._thread.start()
@@ -210,8 +213,8 @@ class LabelingSession:
             try:
                 model = self._fit([self.texts[row] for row in labels], list(labels.values()))
                 probabilities, problem = model.predict_proba(self.texts), ""
-            except MPADError as error:
-                model, problem = None, str(error)
+            except Exception as error:  # whatever it is, labeling goes on, and the page shows it
+                model, problem = None, f"{type(error).__name__}: {error}"
             with self._changed:
                 self._fitted_on, self._fitting, self.problem = len(labels), False, problem
                 if model is not None:
@@ -226,21 +229,18 @@ class LabelingSession:
     def _fit(self, texts: list[str], labels: list[str]) -> MPADClassifier:
         """Return a model of these labels: fitted on them, or the start model adjusted to them if it knows them all."""
         if self._start is not None and set(labels) <= {str(name) for name in self._start.classes_.tolist()}:
-            import copy
-
             adjusted = copy.deepcopy(self._start)
             known = {str(name): name for name in adjusted.classes_.tolist()}
             return adjusted.partial_fit(texts, [known[label] for label in labels])
         named = {name: text for name, text in self._descriptions.items() if name in set(labels)}
-        return default_classifier(self.texts).fit(texts, labels, class_names=named or None)
+        fresh: MPADClassifier = clone(self._template)
+        return fresh.fit(texts, labels, class_names=named or None)
 
     def _set_predictions(self, columns: list[str], probabilities: NDArray[np.float64]) -> None:
         self._columns, self._probabilities = columns, probabilities
 
     def _by_names(self, classes: list[str]) -> NDArray[np.float64]:
         """Return probabilities by the similarity of documents and the names or descriptions of classes."""
-        from mpad.encoder.encoder import AUTO, load_encoder
-
         names = load_encoder(AUTO).encode([self._descriptions.get(name, name) for name in classes])
         scores = np.exp(_SHARPNESS * (self.vectors @ names.T).astype(np.float64))
         return np.asarray(scores / scores.sum(1, keepdims=True))

@@ -29,7 +29,6 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 CONNECTION = "(connection)"  # endpoint label of a request refused before its path was read
 _SECONDS = 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 _DOCUMENTS = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000
-_CONFIDENCE = 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0
 _MODEL_INFO = "mpad_model_info"
 disable_created_metrics()  # type: ignore[no-untyped-call] # one extra line per series, which no dashboard shows
 
@@ -55,8 +54,8 @@ class Metrics:
         self._words = Counter("mpad_words", "Words in predicted documents.", ["model"], **named)
         self._unknown = Counter("mpad_unknown_words", "Words that are not in the vocabulary.", ["model"], **named)
         self._labels = Counter("mpad_labels", "Predicted labels.", ["model", "label"], **named)
-        self._confidence = Histogram(
-            "mpad_confidence", "Probability of the most probable class.", ["model"], buckets=_CONFIDENCE, **named
+        self._confidence = Counter(
+            "mpad_confidence", "Sum over documents of the probability of the most probable class.", ["model"], **named
         )
         fixed: dict[str, Any] = {"registry": registry, "multiprocess_mode": "max"}
         self._expected_labels = Gauge(
@@ -87,8 +86,7 @@ class Metrics:
         for label, times in collections.Counter(chain.from_iterable(predictions.labels)).items():
             self._labels.labels(model, label).inc(times)
         if predictions.probabilities is not None:
-            for confidence in predictions.probabilities.max(axis=1).tolist():
-                self._confidence.labels(model).observe(confidence)
+            self._confidence.labels(model).inc(float(predictions.probabilities.max(axis=1).sum()))
 
     def set_reference(self, model: LoadedModel, texts: Sequence[str]) -> None:
         """Record what a model predicts for reference documents, to compare traffic with."""
